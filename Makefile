@@ -1,0 +1,37 @@
+# Everything a contributor runs. Needs Python 3.11, git and make; the rest is installed into .venv.
+PYTHON ?= python3.11
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: setup demo test lint format test-slow benchmarks clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: lint
+	$(BIN)/pytest
+
+test-slow: setup
+	$(BIN)/pytest -m slow
+
+benchmarks: setup
+	$(BIN)/python benchmarks/simulated.py
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,137 @@
+"""One training step of the paper preset against the authors' pyroundtrip, in one run.
+
+Batch 64, CASP's shape (9 features, 5 latent dimensions). pyroundtrip runs in an environment of its
+own, which is created in .cache/ on the first run (or named with --reference-python). The two take
+turns, so that a machine that slows down slows both. Writes benchmarks/results/training_speed.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from roundtrip import Roundtrip, RoundtripModel, __version__
+from roundtrip.networks import discriminator, mlp
+from roundtrip.training import AdversarialObjective
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "training_speed.json"
+ENVIRONMENT = HERE.parent / ".cache" / "pyroundtrip"
+FEATURES, LATENT_DIM, BATCH_SIZE, STEPS, TURNS = 9, 5, 64, 100, 3
+
+
+def reference_python() -> Path:
+    """The interpreter that has pyroundtrip, installed if necessary."""
+    python = ENVIRONMENT / "bin" / "python"
+    if not python.exists():
+        print("installing pyroundtrip and tensorflow-cpu into", ENVIRONMENT, file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
+        requirements = HERE / "pyroundtrip-requirements.txt"
+        subprocess.run([python, "-m", "pip", "install", "-q", "-r", requirements], check=True)
+    return python
+
+
+def reference_times(python: Path) -> list[float]:
+    command = [python, HERE / "reference_step.py", FEATURES, LATENT_DIM, BATCH_SIZE, STEPS]
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [str(part) for part in command], check=True, capture_output=True, text=True, env=environment
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def paper_objective() -> AdversarialObjective:
+    paper = Roundtrip.paper(latent_dim=LATENT_DIM)
+    generator = torch.Generator().manual_seed(0)
+    model = RoundtripModel(
+        mlp(LATENT_DIM, FEATURES, paper.generator_hidden, generator=generator),
+        mlp(FEATURES, LATENT_DIM, paper.encoder_hidden, generator=generator),
+        LATENT_DIM,
+        sigma=1.0,
+    )
+    return AdversarialObjective(
+        model,
+        discriminator(FEATURES, paper.discriminator_x_hidden, generator=generator),
+        discriminator(LATENT_DIM, paper.discriminator_z_hidden, generator=generator),
+        alpha=paper.alpha,
+        beta=paper.beta,
+        learning_rate=paper.learning_rate,
+        pool_size=paper.pool_size,
+        averaging=paper.averaging,
+        generator=generator,
+    )
+
+
+def own_times(objective: AdversarialObjective, x: torch.Tensor) -> list[float]:
+    for _ in range(10):
+        objective.step(x)
+    times = []
+    for _ in range(STEPS):
+        start = time.perf_counter()
+        objective.step(x)
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def gemm_rate(rows: int) -> float:
+    """Floating-point operations a second of a (rows x 512) by (512 x 512) product."""
+    a, b = torch.randn(rows, 512), torch.randn(512, 512)
+    repeats = 400
+    for _ in range(50):
+        a @ b
+    start = time.perf_counter()
+    for _ in range(repeats):
+        a @ b
+    return 2 * rows * 512 * 512 * repeats / (time.perf_counter() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reference-python", type=Path, help="an interpreter with pyroundtrip")
+    python = parser.parse_args().reference_python or reference_python()
+
+    objective = paper_objective()
+    x = torch.randn(BATCH_SIZE, FEATURES)
+    with FlopCounterMode(display=False) as counter:
+        objective.step(x)
+    flops = counter.get_total_flops()
+    own, reference, rates = [], [], []
+    for _ in range(TURNS):
+        rates.append(gemm_rate(BATCH_SIZE))
+        own += own_times(objective, x)
+        reference += reference_times(python)
+    own_ms, reference_ms = 1e3 * np.median(own), 1e3 * np.median(reference)
+    rate = float(np.median(rates))
+    result = {
+        "roundtrip_ms": own_ms,
+        "pyroundtrip_ms": reference_ms,
+        "speedup": reference_ms / own_ms,
+        "gflop_a_step": flops / 1e9,
+        "gemm_gflops": rate / 1e9,
+        "share_of_gemm_rate": flops / (own_ms / 1e3) / rate,
+        "batch_size": BATCH_SIZE,
+        "roundtrip": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"roundtrip            {own_ms:7.1f} ms a step (median of {len(own)})")
+    print(f"pyroundtrip 2.0.1    {reference_ms:7.1f} ms a step (median of {len(reference)})")
+    print(f"times faster         {result['speedup']:7.2f}")
+    print(f"GEMM, {BATCH_SIZE} x 512 x 512 {rate / 1e9:7.0f} GFLOP/s")
+    print(f"share of that rate   {result['share_of_gemm_rate']:7.0%}")
+
+
+if __name__ == "__main__":
+    main()

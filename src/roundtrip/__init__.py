@@ -1,0 +1,36 @@
+"""Roundtrip: deep generative density estimation with error bars."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roundtrip.density import DensityEstimate
+    from roundtrip.estimator import Roundtrip, load
+    from roundtrip.model import RoundtripModel
+    from roundtrip.persistence import ModelFileError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DensityEstimate",
+    "ModelFileError",
+    "Roundtrip",
+    "RoundtripModel",
+    "__version__",
+    "load",
+]
+
+_HOMES = {
+    "DensityEstimate": "roundtrip.density",
+    "ModelFileError": "roundtrip.persistence",
+    "Roundtrip": "roundtrip.estimator",
+    "RoundtripModel": "roundtrip.model",
+    "load": "roundtrip.estimator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import torch only when a name that needs it is used: `roundtrip --help` is instant."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

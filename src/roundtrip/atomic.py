@@ -1,0 +1,81 @@
+"""Atomic file writing: a file is either complete and new, or as it was before."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path to write to, and move it to ``path`` if the block succeeds.
+
+    The temporary file lies in the folder of ``path`` (a move is atomic only inside one file
+    system), has the same suffix, and is removed if the block raises. The result has the
+    permissions of any new file under the umask. A symbolic link is followed, not replaced.
+
+    Raises
+    ------
+    OSError
+        If the folder doesn't exist or isn't writable, or ``path`` is a folder or a device.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder, "answer.txt")
+    ...     with atomic_write(target) as temporary:
+    ...         _ = temporary.write_text("42")
+    ...         print(target.exists())
+    ...     print(target.read_text(), [file.name for file in Path(folder).iterdir()])
+    False
+    42 ['answer.txt']
+    """
+    target = Path(os.path.realpath(path))
+    temporary, mode = _create_beside(target)
+    try:
+        yield temporary
+        # Some writers replace the file they are given by a private one of their own.
+        temporary.chmod(mode)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise the ``OSError`` that :func:`atomic_write` would raise, before the work is done.
+
+    Examples
+    --------
+    >>> check_writable("no/such/folder/model.rt")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: can't write no/such/folder/model.rt: the folder no/such/folder doesn't exist
+    """
+    target = Path(path)
+    # Relative as the user wrote it: an absolute path in the message would only obscure it.
+    if not target.parent.is_dir():
+        problem = "isn't a folder" if target.parent.exists() else "doesn't exist"
+        raise FileNotFoundError(f"can't write {path}: the folder {target.parent} {problem}")
+    temporary, _ = _create_beside(Path(os.path.realpath(path)))
+    temporary.unlink()
+
+
+def _create_beside(target: Path) -> tuple[Path, int]:
+    """Create an empty file next to ``target``; its path and its permission bits."""
+    if target.is_dir():
+        raise IsADirectoryError(f"can't write {target}: it is a folder, not a file")
+    if target.exists() and not target.is_file():  # a move would replace the device itself
+        raise OSError(f"can't write {target}: it is not a regular file")
+    temporary = target.parent / f".{uuid.uuid4().hex}{target.suffix}"
+    try:
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    except OSError as error:  # named after the target: nobody asked for the temporary file
+        raise type(error)(error.errno, f"can't write: {error.strerror}", str(target)) from None
+    try:
+        return temporary, os.fstat(descriptor).st_mode & 0o777
+    finally:
+        os.close(descriptor)

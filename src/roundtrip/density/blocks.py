@@ -1,0 +1,38 @@
+"""Work through rows in blocks of one fixed shape.
+
+Matrix products may round differently for different numbers of rows. When every call of a network
+has the same shape, a row's value depends neither on the other rows nor on how many there are; and
+memory is bounded by the block.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+
+def padded_blocks(rows: Tensor, size: int) -> Iterator[tuple[Tensor, int]]:
+    """Cut `rows` into blocks of exactly `size`, the last one padded with copies of its last row.
+
+    Yields each block with the number of its rows that are real.
+
+    >>> import torch
+    >>> [(b.tolist(), n) for b, n in padded_blocks(torch.tensor([1, 2, 3]), 2)]
+    [([1, 2], 2), ([3, 3], 1)]
+    """
+    for start in range(0, len(rows), size):
+        block = rows[start : start + size]
+        real = len(block)
+        if real < size:
+            block = torch.cat([block, block[-1:].expand(size - real, *block.shape[1:])])
+        yield block, real
+
+
+def map_blocks(function: Callable[[Tensor], Tensor], rows: Tensor, size: int) -> Tensor:
+    """`function(rows)` for a function that treats each row by itself, in blocks of `size`.
+
+    >>> import torch
+    >>> map_blocks(lambda x: x * 2, torch.arange(3), 2)
+    tensor([0, 2, 4])
+    """
+    return torch.cat([function(block)[:real] for block, real in padded_blocks(rows, size)])

@@ -1,0 +1,118 @@
+"""Importance sampling with a Student-t proposal at H(x), eq. (5)."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+
+from roundtrip.density.blocks import map_blocks, padded_blocks
+from roundtrip.density.proposals import student_t_draws
+from roundtrip.density.randomness import row_generators
+from roundtrip.density.result import DensityEstimate
+from roundtrip.model import RoundtripModel
+from roundtrip.noise import isotropic_log_prob
+
+EVALUATIONS_PER_CALL = 2048
+"""Rows of one call of G: large enough for a fast matrix product, small enough for the cache."""
+
+ROWS_PER_ENCODER_CALL = 256
+
+
+def importance(
+    model: RoundtripModel,
+    x: Tensor,
+    *,
+    n_samples: int,
+    scale: float,
+    df: float,
+    sigma: float,
+    seed: int,
+    verbose: bool = False,
+) -> DensityEstimate:
+    """Estimate log p(x) for `(rows, features)` points with `n_samples` draws a row."""
+    sigmas = torch.tensor([sigma], dtype=torch.float64, device=x.device)
+    log_density, relative_variance, ess = [], [], []
+    blocks = _log_weights(model, x, n_samples, scale, df, sigmas, seed)
+    for log_weight in track(
+        blocks,
+        "scoring",
+        total=math.ceil(len(x) / _rows_per_block(n_samples)),
+        console=Console(stderr=True),
+        disable=not verbose,
+    ):
+        log_weight = log_weight[..., 0]
+        log_total = torch.logsumexp(log_weight, dim=1)
+        # sum of squared normalised weights: 1 / ESS
+        concentration = torch.exp(torch.logsumexp(2 * log_weight, dim=1) - 2 * log_total)
+        log_density.append(log_total - math.log(n_samples))
+        ess.append(1 / concentration)
+        relative_variance.append((n_samples * concentration - 1) / max(n_samples - 1, 1))
+    # Delta method: the standard error of a logarithm is the relative standard error.
+    std_error = torch.cat(relative_variance).clamp_min(0).sqrt()
+    if n_samples == 1:
+        std_error = torch.full_like(std_error, math.nan)
+    return DensityEstimate(
+        log_density=torch.cat(log_density).cpu().numpy(),
+        std_error=std_error.cpu().numpy(),
+        ess=torch.cat(ess).cpu().numpy(),
+        n_evaluations=np.full(len(x), n_samples),
+        method="importance",
+    )
+
+
+def importance_over_sigmas(
+    model: RoundtripModel,
+    x: Tensor,
+    *,
+    n_samples: int,
+    scale: float,
+    df: float,
+    sigmas: Tensor,
+    seed: int,
+) -> Tensor:
+    """log p(x) for every sigma of a grid, `(rows, sigmas)`, from one set of G evaluations."""
+    blocks = _log_weights(model, x, n_samples, scale, df, sigmas, seed)
+    return torch.cat([torch.logsumexp(block, dim=1) for block in blocks]) - math.log(n_samples)
+
+
+@torch.no_grad()
+def _log_weights(
+    model: RoundtripModel,
+    x: Tensor,
+    n_samples: int,
+    scale: float,
+    df: float,
+    sigmas: Tensor,
+    seed: int,
+) -> Iterator[Tensor]:
+    """Blocks of log p(x | z) p(z) / q(z), each `(rows in block, n_samples, sigmas)`."""
+    features = x.shape[1]
+    centres = map_blocks(model.encode, x, ROWS_PER_ENCODER_CALL).double()
+    # Any centre gives a valid proposal; a row so far out that H overflows starts at the prior.
+    centres = torch.nan_to_num(centres, nan=0.0, posinf=0.0, neginf=0.0)
+    joined = torch.cat([x.double(), centres], dim=1)
+    for block, real in padded_blocks(joined, _rows_per_block(n_samples)):
+        points, starts = block.split([features, model.latent_dim], dim=1)
+        draws = [
+            student_t_draws(n_samples, model.latent_dim, df, rng)
+            for rng in row_generators(points.cpu().numpy(), seed)
+        ]
+        standard, log_standard = (
+            torch.stack(part).to(x.device) for part in zip(*draws, strict=True)
+        )
+        z = starts[:, None, :] + scale * standard
+        log_proposal = log_standard - model.latent_dim * math.log(scale)
+        generated = map_blocks(model.generate, z.flatten(0, 1), EVALUATIONS_PER_CALL)
+        residual = points[:, None, :] - generated.view(len(block), n_samples, features).double()
+        squared = residual.square().sum(-1)
+        log_ratio = model.log_prior(z) - log_proposal
+        log_likelihood = isotropic_log_prob(squared[..., None], sigmas, features)
+        yield (log_likelihood + log_ratio[..., None])[:real]
+
+
+def _rows_per_block(n_samples: int) -> int:
+    return max(1, EVALUATIONS_PER_CALL // n_samples)

@@ -1,0 +1,487 @@
+"""`Roundtrip`: the density estimator with scikit-learn's interface."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    DensityMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from torch import Tensor
+
+from roundtrip.density import DensityEstimate, estimate
+from roundtrip.density.blocks import map_blocks
+from roundtrip.density.importance import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL
+from roundtrip.model import RoundtripModel
+from roundtrip.networks import discriminator, mlp
+from roundtrip.parameters import check_choice, check_integer, check_number, check_widths
+from roundtrip.persistence import plain, read_model_file, write_model_file
+from roundtrip.preprocessing import SCALES, Scaling
+from roundtrip.training import AdversarialObjective, Validation, train
+from roundtrip.training.batches import SAMPLING, batches
+
+PAPER_SIGMA_GRID = (0.01, 0.05, 0.1, 0.2, 0.4, 0.5)
+DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005, 1.0, 24))
+
+
+class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
+    """Roundtrip density estimator: log densities with error bars, samples and encodings.
+
+    Learns a generator G (latent z → x) and an encoder H (x → z) from a table; the density of a
+    point is ``p(x) = ∫ N(x | G(z), sigma² I) N(z | 0, I) dz``. Defaults suit a laptop CPU;
+    `Roundtrip.paper` gives the settings of the paper.
+
+    Parameters
+    ----------
+    latent_dim : dimension of z, or "auto": as many as features up to 3, else about half of them.
+    generator_hidden, encoder_hidden, discriminator_x_hidden, discriminator_z_hidden :
+        widths of the hidden layers of G, H, D_x and D_z.
+    alpha, beta : weights of the roundtrip losses of x and z, eq. (14).
+    learning_rate, batch_size : of Adam.
+    max_epochs : upper limit; training usually stops earlier.
+    patience : epochs without a better validation log-likelihood after which training stops.
+    sampling : "shuffle" (every row once an epoch) or "replacement" (as the paper).
+    pool_size : batches of earlier fakes shown to the discriminators.
+    averaging : decay of the running average of G's and H's weights that is validated and kept;
+        0 keeps the weights themselves (the paper).
+    sigma : observation noise in scaled units, or "auto": the value of `sigma_grid` with the best
+        validation log-likelihood.
+    sigma_grid : candidates for sigma.
+    sigma_epochs : epochs after which sigma is settled (the paper's 20), or None: sigma is chosen
+        together with the weights that are kept.
+    scale : "standard", "minmax" or None. Densities are in the user's units whatever it is.
+    validation_fraction : share of the rows held out to choose sigma and the epoch.
+    validation_rows : at most so many of them are scored each epoch.
+    validation_samples : importance draws a row in validation.
+    n_samples : importance draws a row in `score_samples`, `score` and `density`.
+    proposal_scale, proposal_df : of the Student-t proposal at H(x).
+    device : "auto" (a CUDA GPU if there is one), or a torch device.
+    random_state : seed; the same seed on the same machine gives the same fit.
+    verbose : 1 shows a progress bar on stderr while fitting and scoring.
+
+    Attributes
+    ----------
+    model_ : RoundtripModel, in scaled units.
+    scaling_ : Scaling between the user's and the scaled units.
+    sigma_ : float, the observation noise in scaled units.
+    latent_dim_ : int.
+    n_iter_ : int, epochs trained.
+    best_epoch_ : int, the epoch whose weights were kept.
+    history_ : dict of lists, one entry an epoch: every loss, "validation_log_likelihood" (in the
+        user's units), "sigma", "learning_rate", "seconds".
+    scoring_seed_ : int, seed of the draws that all scoring shares.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> from roundtrip import Roundtrip
+    >>> from roundtrip.datasets import make_independent_mixture
+    >>> X = make_independent_mixture(500, sd=0.1, random_state=0).X
+    >>> est = Roundtrip(latent_dim=2, max_epochs=2, random_state=0).fit(X)
+    >>> est.score_samples(X[:3]).shape, est.sample(4).shape, est.transform(X[:3]).shape
+    ((3,), (4, 2), (3, 2))
+    """
+
+    def __init__(
+        self,
+        latent_dim: int | Literal["auto"] = "auto",
+        *,
+        generator_hidden: Sequence[int] = (256,) * 5,
+        encoder_hidden: Sequence[int] = (128,) * 5,
+        discriminator_x_hidden: Sequence[int] = (256,) * 3,
+        discriminator_z_hidden: Sequence[int] = (128,) * 2,
+        alpha: float = 10.0,
+        beta: float = 10.0,
+        learning_rate: float = 5e-4,
+        batch_size: int = 128,
+        max_epochs: int = 100,
+        patience: int = 10,
+        sampling: str = "shuffle",
+        pool_size: int = 50,
+        averaging: float = 0.995,
+        sigma: float | Literal["auto"] = "auto",
+        sigma_grid: Sequence[float] = DEFAULT_SIGMA_GRID,
+        sigma_epochs: int | None = None,
+        scale: str | None = "standard",
+        validation_fraction: float = 0.1,
+        validation_rows: int = 500,
+        validation_samples: int = 500,
+        n_samples: int = 2000,
+        proposal_scale: float = 0.2,
+        proposal_df: float = 1.0,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.latent_dim = latent_dim
+        self.generator_hidden = generator_hidden
+        self.encoder_hidden = encoder_hidden
+        self.discriminator_x_hidden = discriminator_x_hidden
+        self.discriminator_z_hidden = discriminator_z_hidden
+        self.alpha = alpha
+        self.beta = beta
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.sampling = sampling
+        self.pool_size = pool_size
+        self.averaging = averaging
+        self.sigma = sigma
+        self.sigma_grid = sigma_grid
+        self.sigma_epochs = sigma_epochs
+        self.scale = scale
+        self.validation_fraction = validation_fraction
+        self.validation_rows = validation_rows
+        self.validation_samples = validation_samples
+        self.n_samples = n_samples
+        self.proposal_scale = proposal_scale
+        self.proposal_df = proposal_df
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, latent_dim: int | Literal["auto"] = "auto", **overrides: Any) -> Self:
+        """An estimator with every setting as in the paper; `overrides` replace single ones.
+
+        Networks, losses and stopping are the paper's; batch size, Adam's betas, the pool and the
+        discriminators' layers, which it does not state, are those of the authors' code. Tables
+        are min-max scaled (Appendix D); the paper's simulations are not: pass ``scale=None``.
+
+        >>> Roundtrip.paper(latent_dim=5).generator_hidden == (512,) * 10
+        True
+        """
+        settings: dict[str, Any] = {
+            "generator_hidden": (512,) * 10,
+            "encoder_hidden": (256,) * 10,
+            "discriminator_x_hidden": (256,) * 4,
+            "discriminator_z_hidden": (128,) * 2,
+            "alpha": 10.0,
+            "beta": 10.0,
+            "learning_rate": 2e-4,
+            "batch_size": 64,
+            "max_epochs": 200,
+            "patience": 10,
+            "sampling": "replacement",
+            "pool_size": 50,
+            "averaging": 0.0,
+            "sigma": "auto",
+            "sigma_grid": PAPER_SIGMA_GRID,
+            "sigma_epochs": 20,
+            "scale": "minmax",
+            "validation_fraction": 0.1,
+            "validation_rows": 200,
+            "validation_samples": 2000,
+            "n_samples": 40_000,
+            "proposal_scale": 0.5,
+            "proposal_df": 1.0,
+        }
+        unknown = overrides.keys() - set(cls._get_param_names())
+        if unknown:
+            raise ValueError(
+                f"unknown parameter {', '.join(sorted(unknown))}; "
+                f"known are {', '.join(cls._get_param_names())}"
+            )
+        return cls(latent_dim, **(settings | overrides))
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to the rows of `X`, `(rows, features)`; `y` is ignored."""
+        self._check_parameters()
+        X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
+        random = check_random_state(self.random_state)
+        device = self._device()
+        scaling = Scaling.fit(X, self.scale)
+        self.scaling_ = scaling
+        self.latent_dim_ = (
+            default_latent_dim(X.shape[1]) if self.latent_dim == "auto" else self.latent_dim
+        )
+        self.scoring_seed_ = int(random.randint(2**31 - 1))
+        generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
+
+        order = torch.randperm(len(X), generator=generator).numpy()
+        held_out = min(max(1, round(self.validation_fraction * len(X))), len(X) - 1)
+        data = torch.from_numpy(scaling.apply(X)).to(device)
+        if not torch.isfinite(data.float()).all():
+            raise ValueError("the table spans a range too wide for float32; rescale its columns")
+        validation_data = data[order[:held_out]][: self.validation_rows]
+        training_data = data[order[held_out:]].float()
+
+        model = self._build_model(generator).to(device)
+        critics = [
+            discriminator(features, hidden, generator=generator).to(device)
+            for features, hidden in (
+                (X.shape[1], self.discriminator_x_hidden),
+                (self.latent_dim_, self.discriminator_z_hidden),
+            )
+        ]
+        training_randomness = torch.Generator(device).manual_seed(int(random.randint(2**31 - 1)))
+        objective = AdversarialObjective(
+            model,
+            *critics,
+            alpha=self.alpha,
+            beta=self.beta,
+            learning_rate=float(self.learning_rate),
+            pool_size=self.pool_size,
+            averaging=self.averaging,
+            generator=training_randomness,
+        )
+        validation = Validation(
+            objective.kept,
+            validation_data,
+            sigmas=self.sigma_grid if self.sigma == "auto" else [self.sigma],
+            selection_epochs=self.sigma_epochs,
+            n_samples=self.validation_samples,
+            scale=self.proposal_scale,
+            df=self.proposal_df,
+            seed=self.scoring_seed_ + 1,  # scores must not reuse the draws sigma was chosen by
+            log_det=scaling.log_det,
+        )
+        stream = batches(
+            training_data, self.batch_size, sampling=self.sampling, generator=training_randomness
+        )
+        result = train(
+            objective,
+            stream,
+            validation,
+            steps_per_epoch=max(1, len(training_data) // self.batch_size),
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            verbose=bool(self.verbose),
+        )
+        self.model_ = objective.kept
+        self.n_iter_ = result.n_epochs
+        self.best_epoch_ = result.best_epoch
+        self.history_ = result.history
+        return self
+
+    def density(
+        self,
+        X: Any,
+        *,
+        method: str = "importance",
+        n_samples: int | None = None,
+        sigma: float | None = None,
+    ) -> DensityEstimate:
+        """Log densities of the rows of `X` in `X`'s own units, with error bars.
+
+        Parameters
+        ----------
+        X : `(rows, features)`.
+        method : "importance", eq. (5), or "laplace", eq. (12): closed form, error unknown.
+        n_samples : importance draws a row; the estimator's `n_samples` when None.
+        sigma : observation noise in scaled units; the fitted `sigma_` when None.
+        """
+        X = self._validated(X)
+        result = estimate(
+            self.model_,
+            self.scaling_.apply(X),
+            method=method,
+            n_samples=self.n_samples if n_samples is None else n_samples,
+            scale=self.proposal_scale,
+            df=self.proposal_df,
+            sigma=sigma,
+            random_state=self.scoring_seed_,
+            verbose=bool(self.verbose),
+        )
+        return result.shifted(self.scaling_.log_det)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log density of each row of `X` in `X`'s own units, `(rows,)` float64."""
+        return self.density(X).log_density
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The *mean* log-likelihood of the rows of `X` (not their sum); `y` is ignored."""
+        return float(self.score_samples(X).mean())
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> np.ndarray | pd.DataFrame:
+        """Draw rows from the fitted density, like the `X` of `fit`: `(n_samples, features)`.
+
+        A DataFrame if the estimator was fitted on one. `random_state` None: new rows every time.
+        """
+        check_is_fitted(self)
+        n_samples = check_integer("n_samples", n_samples, minimum=1)
+        random = check_random_state(random_state)
+        z = torch.from_numpy(random.standard_normal((n_samples, self.latent_dim_)))
+        noise = self.sigma_ * random.standard_normal((n_samples, self.n_features_in_))
+        X = self.scaling_.undo(self._generate(z) + noise)
+        if hasattr(self, "feature_names_in_"):
+            return pd.DataFrame(X, columns=self.feature_names_in_)
+        return X
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The encoding H(x) of each row, `(rows, latent_dim)` float64."""
+        X = self._validated(X)
+        points = torch.from_numpy(self.scaling_.apply(X))
+        return self._in_blocks(self.model_.encode, points, ROWS_PER_ENCODER_CALL)
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """G(z) in `X`'s own units for each row of `Z`, `(rows, latent_dim)`."""
+        check_is_fitted(self)
+        Z = check_array(Z, dtype=np.float64, input_name="Z")
+        if Z.shape[1] != self.latent_dim_:
+            raise ValueError(f"Z has {Z.shape[1]} columns, but latent_dim is {self.latent_dim_}")
+        return self.scaling_.undo(self._generate(torch.from_numpy(Z)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file that `roundtrip.load` reads; never half a file."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        content = {
+            "parameters": {name: plain(value) for name, value in self.get_params().items()},
+            "latent_dim": self.latent_dim_,
+            "scoring_seed": self.scoring_seed_,
+            "n_iter": self.n_iter_,
+            "best_epoch": self.best_epoch_,
+            "history": self.history_,
+            "feature_names": None if names is None else names.tolist(),
+        }
+        tensors = {
+            **{f"model.{name}": value for name, value in self.model_.state_dict().items()},
+            "scaling.shift": torch.from_numpy(self.scaling_.shift),
+            "scaling.scale": torch.from_numpy(self.scaling_.scale),
+        }
+        write_model_file(path, content, tensors)
+
+    @property
+    def sigma_(self) -> float:
+        """Observation noise in scaled units."""
+        check_is_fitted(self)
+        return float(self.model_.sigma)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.latent_dim_
+
+    def _build_model(self, generator: torch.Generator) -> RoundtripModel:
+        """Fresh networks of the fitted sizes, on the CPU."""
+        features, latent_dim = len(self.scaling_.shift), self.latent_dim_
+        return RoundtripModel(
+            mlp(latent_dim, features, self.generator_hidden, generator=generator),
+            mlp(features, latent_dim, self.encoder_hidden, generator=generator),
+            latent_dim,
+            sigma=1.0,
+        )
+
+    def _validated(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, order="C", reset=False)
+
+    def _generate(self, z: Tensor) -> np.ndarray:
+        return self._in_blocks(self.model_.generate, z, EVALUATIONS_PER_CALL)
+
+    @torch.no_grad()
+    def _in_blocks(self, network: Any, rows: Tensor, size: int) -> np.ndarray:
+        output = map_blocks(network, rows.to(self.model_.device), size)
+        return output.double().cpu().numpy()
+
+    def _device(self) -> torch.device:
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            device = torch.device(self.device)
+            # Sums over draws are in float64, which not every device has.
+            torch.zeros(1, dtype=torch.float64, device=device).item()
+        except (RuntimeError, AssertionError, TypeError) as error:
+            raise ValueError(
+                f"device must be 'auto' or a torch device with float64 that is present, such as "
+                f"'cpu' or 'cuda', got {self.device!r}"
+            ) from error
+        return device
+
+    def _check_parameters(self) -> None:
+        if self.latent_dim != "auto":
+            check_integer("latent_dim", self.latent_dim, minimum=1)
+        for name in (
+            "generator_hidden",
+            "encoder_hidden",
+            "discriminator_x_hidden",
+            "discriminator_z_hidden",
+        ):
+            check_widths(name, getattr(self, name))
+        for name in ("alpha", "beta"):
+            check_number(name, getattr(self, name), above=0)
+        for name in ("learning_rate", "proposal_scale", "proposal_df"):
+            check_number(name, getattr(self, name), above=0)
+        for name in (
+            "batch_size",
+            "max_epochs",
+            "patience",
+            "validation_rows",
+            "validation_samples",
+            "n_samples",
+        ):
+            check_integer(name, getattr(self, name), minimum=1)
+        averaging = self.averaging
+        if averaging != 0:
+            check_number("averaging", averaging, above=0, below=1)
+        check_integer("pool_size", self.pool_size, minimum=0)
+        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        if self.sigma != "auto":
+            check_number("sigma", self.sigma, above=0)
+        if len(self.sigma_grid) == 0:
+            raise ValueError("sigma_grid must hold at least one value, got none")
+        for value in self.sigma_grid:
+            check_number("each value of sigma_grid", value, above=0)
+        if self.sigma_epochs is not None:
+            check_integer("sigma_epochs", self.sigma_epochs, minimum=1)
+        check_choice("sampling", self.sampling, SAMPLING)
+        check_choice("scale", self.scale, SCALES)
+
+
+def load(path: str | os.PathLike[str], *, device: str | torch.device = "cpu") -> Roundtrip:
+    """Read an estimator that `Roundtrip.save` wrote. No code from the file is executed.
+
+    Raises `ModelFileError` if the file is damaged or is no model file, `OSError` if it can't be
+    read.
+
+    >>> import tempfile, numpy as np
+    >>> from roundtrip import Roundtrip, load
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> est = Roundtrip(max_epochs=1, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     est.save(folder + "/model.rt")
+    ...     again = load(folder + "/model.rt")
+    >>> bool((again.score_samples(X) == est.score_samples(X)).all())
+    True
+    """
+    content, tensors = read_model_file(path)
+    parameters: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in content["parameters"].items()
+    }
+    est = Roundtrip(**parameters)
+    est.latent_dim_ = content["latent_dim"]
+    est.scaling_ = Scaling(
+        tensors.pop("scaling.shift").numpy(), tensors.pop("scaling.scale").numpy()
+    )
+    est.scoring_seed_ = content["scoring_seed"]
+    est.n_iter_ = content["n_iter"]
+    est.best_epoch_ = content["best_epoch"]
+    est.history_ = content["history"]
+    est.n_features_in_ = len(est.scaling_.shift)
+    if content["feature_names"] is not None:
+        est.feature_names_in_ = np.array(content["feature_names"], dtype=object)
+    model = est._build_model(torch.Generator())
+    model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})
+    est.model_ = model.eval().to(device)
+    return est
+
+
+def default_latent_dim(features: int) -> int:
+    """All dimensions up to 3 features, about half of them (as in the paper's Table S1) above.
+
+    >>> [default_latent_dim(n) for n in (1, 2, 3, 6, 9, 17)]
+    [1, 2, 3, 3, 5, 9]
+    """
+    return min(features, max(3, (features + 1) // 2))

@@ -1,0 +1,55 @@
+"""Checks of single parameter values, each with one clear message."""
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+
+def check_integer(name: str, value: Any, *, minimum: int) -> int:
+    """`value` as an int of at least `minimum`.
+
+    >>> check_integer("batch_size", 0, minimum=1)
+    Traceback (most recent call last):
+    ValueError: batch_size must be an integer of at least 1, got 0
+    """
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum:
+        return int(value)
+    raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}")
+
+
+def check_number(name: str, value: Any, *, above: float, below: float = math.inf) -> float:
+    """`value` as a finite float strictly between `above` and `below`.
+
+    >>> check_number("learning_rate", -1, above=0)
+    Traceback (most recent call last):
+    ValueError: learning_rate must be a number above 0, got -1
+    """
+    if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < below:
+        return float(value)
+    limits = f"above {above:g}" + (f" and below {below:g}" if below < math.inf else "")
+    raise ValueError(f"{name} must be a number {limits}, got {value!r}")
+
+
+def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    """`value`, which must be one of `allowed`.
+
+    >>> check_choice("method", "magic", ["importance", "laplace"])
+    Traceback (most recent call last):
+    ValueError: method must be one of 'importance', 'laplace', got 'magic'
+    """
+    if value in allowed:
+        return value
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def check_widths(name: str, value: Any) -> tuple[int, ...]:
+    """`value` as the widths of hidden layers, at least one.
+
+    >>> check_widths("generator_hidden", 64)
+    Traceback (most recent call last):
+    ValueError: generator_hidden must be a sequence of layer widths such as (128, 128), got 64
+    """
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0:
+        return tuple(check_integer(f"each width of {name}", width, minimum=1) for width in value)
+    raise ValueError(f"{name} must be a sequence of layer widths such as (128, 128), got {value!r}")

@@ -1,0 +1,93 @@
+"""Model files: safetensors whose header carries JSON content and a checksum of everything."""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from roundtrip.atomic import atomic_write
+
+FORMAT = "roundtrip-model"
+FORMAT_VERSION = "1"
+
+
+class ModelFileError(ValueError):
+    """A file is not a model file, is damaged, or is of a version this release cannot read."""
+
+
+def write_model_file(
+    path: str | os.PathLike[str], content: dict[str, Any], tensors: dict[str, Tensor]
+) -> None:
+    """Write `content` (plain JSON) and `tensors`; an old file is replaced by a complete new one."""
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(content)
+    metadata = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "content": text,
+        "sha256": _checksum(text, tensors),
+    }
+    with atomic_write(path) as temporary:
+        save_file(tensors, temporary, metadata=metadata)
+
+
+def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Content and tensors of a file that `write_model_file` wrote, on the CPU.
+
+    Raises `ModelFileError` for a foreign, damaged or newer file and `OSError` for one that can't
+    be read. Nothing in the file is executed.
+    """
+    metadata, tensors = _read(Path(path))
+    if metadata.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is not a Roundtrip model file")
+    if metadata.get("version") != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {metadata.get('version')!r}, this release reads version "
+            f"{FORMAT_VERSION}; a newer release of roundtrip may read it"
+        )
+    text = metadata.get("content", "")
+    if metadata.get("sha256") != _checksum(text, tensors):
+        raise ModelFileError(f"{path} is damaged: its checksum does not match its content")
+    return json.loads(text), tensors
+
+
+def plain(value: Any) -> Any:
+    """An estimator's parameter as JSON knows it: numbers, strings, None and lists of them."""
+    if isinstance(value, torch.device):
+        return str(value)
+    if isinstance(value, np.random.RandomState):
+        return None  # a stream of random numbers is spent by the fit; it has no value to keep
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    with path.open("rb"):  # a missing or unreadable file and a folder raise their own OSError
+        pass
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = file.keys()
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, ValueError, RuntimeError) as error:
+        raise ModelFileError(f"{path} is damaged or is not a Roundtrip model file") from error
+
+
+def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
+    """Of everything that decides what the estimator computes."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()

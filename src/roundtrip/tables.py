@@ -1,0 +1,198 @@
+"""Reading and writing tables of numbers: csv, tsv, parquet, npy and npz files."""
+
+import csv
+import gzip
+import os
+import zipfile
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import pandas as pd
+import pyarrow.csv
+
+from roundtrip.atomic import atomic_write, check_writable
+
+Table = pd.DataFrame | np.ndarray
+
+TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+INPUT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npy", ".npz")
+OUTPUT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npy")
+
+
+def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Table:
+    """Read a table of numbers; the suffix of ``path`` says the format.
+
+    Gives a float64 DataFrame if the table has column names, else a float64 array of shape
+    (rows, columns). Missing values are NaN. Raises ``ValueError`` if the format is unknown, the
+    file is damaged or has no rows, or a column is absent, named twice or not numeric;
+    ``OSError`` if there is no such file.
+
+    Parameters
+    ----------
+    path : a csv or tsv file (also ``.gz``), whose first row is a header unless all of it is
+        numbers; a parquet file; an npy file; or an npz file with one array, or one named X.
+    columns : names of the columns to keep, in this order. A table without column names is
+        returned whole.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "people.csv")
+    ...     _ = file.write_text("name,height,weight\\nAda,1.7,60\\nBob,1.8,\\n")
+    ...     print(read_table(file, columns=["weight", "height"]))
+       weight  height
+    0    60.0     1.7
+    1     NaN     1.8
+    """
+    path = Path(path)
+    suffix = _suffix(path, INPUT_SUFFIXES)
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a file")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty")
+    try:
+        return _checked(_read(path, suffix), columns)
+    except Exception as error:  # every parser has its own kinds of error for a damaged file
+        raise ValueError(f"can't read {path}: {error}") from error
+
+
+def write_table(table: Table, path: str | os.PathLike[str]) -> None:
+    """Write a table, all or nothing; the suffix of ``path`` says the format.
+
+    An array is written to text without a header and to parquet with the names x0, x1, ...;
+    npy files hold the plain two-dimensional array.
+    """
+    suffix = _suffix(Path(path), OUTPUT_SUFFIXES)
+    with atomic_write(path) as temporary:
+        if suffix == ".npy":
+            with temporary.open("wb") as file:
+                np.save(file, np.asarray(table, dtype=np.float64))
+        elif suffix == ".parquet":
+            names = [f"x{index}" for index in range(table.shape[1])]
+            frame = pd.DataFrame(table, columns=names) if isinstance(table, np.ndarray) else table
+            frame.to_parquet(temporary, index=False)
+        else:
+            write_text(table, temporary, suffix)
+
+
+def write_text(table: Table, file: TextIO | Path, suffix: str = ".csv") -> None:
+    """Write a table as text, with every digit needed to read it back exactly."""
+    pd.DataFrame(table).to_csv(
+        file,
+        sep=_separator(suffix),
+        header=isinstance(table, pd.DataFrame),
+        index=False,
+        compression="gzip" if suffix.endswith(".gz") else None,
+    )
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Raise the error that :func:`write_table` would raise for this path, before the work."""
+    _suffix(Path(path), OUTPUT_SUFFIXES)
+    check_writable(path)
+
+
+def _suffix(path: Path, supported: Collection[str]) -> str:
+    for suffix in supported:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"{path} has an unknown format: supported are {', '.join(supported)}")
+
+
+def _separator(suffix: str) -> str:
+    return "\t" if suffix.startswith(".tsv") else ","
+
+
+def _read(path: Path, suffix: str) -> Table:
+    if suffix in TEXT_SUFFIXES:
+        return _read_text(path, suffix)
+    with path.open("rb") as file:
+        if suffix == ".parquet":  # given a path, pandas would add the columns of a=1/b=2/ folders
+            return pd.read_parquet(file)
+        if suffix == ".npy":
+            return np.lib.format.read_array(file, allow_pickle=False)
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is not an npz archive")
+    with np.load(path, allow_pickle=False) as archive:
+        names = archive.files
+        if len(names) != 1 and "X" not in names:
+            raise ValueError(f"needs one array or one named X, but holds {_listed(names)}")
+        return np.asarray(archive[names[0] if len(names) == 1 else "X"])
+
+
+def _read_text(path: Path, suffix: str) -> Table:
+    opened = gzip.open if suffix.endswith(".gz") else open
+    convert = pyarrow.csv.ConvertOptions()
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as text:
+        rows = csv.reader(text, delimiter=_separator(suffix))
+        first = [cell.strip() for cell in next((row for row in rows if row), [])]
+        header_lines = rows.line_num
+    if not first:
+        raise ValueError("it is empty")
+    named = not all(_is_number(cell) or cell in convert.null_values for cell in first)
+    options = pyarrow.csv.ReadOptions(
+        use_threads=False,  # so that errors have a row number
+        block_size=1 << 24,  # must hold the longest row
+        skip_rows=header_lines if named else 0,
+        column_names=[str(index + 1) for index in range(len(first))],
+    )
+    parse = pyarrow.csv.ParseOptions(delimiter=_separator(suffix))
+    # Arrow, unlike pandas, refuses ragged rows and rounds every number correctly.
+    with opened(path, "rb") as file:
+        frame = pyarrow.csv.read_csv(file, options, parse, convert).to_pandas()
+    return frame.set_axis(first, axis="columns") if named else _numeric(frame).to_numpy()
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell  # float() reads 1_000
+
+
+def _checked(table: Table, columns: Sequence[str] | None) -> Table:
+    if isinstance(table, pd.DataFrame):
+        table = _numeric(_select(table, columns))
+    elif table.ndim != 2 or table.dtype.kind not in "biuf":
+        found = f"shape {table.shape} and type {table.dtype}"
+        raise ValueError(f"needs a two-dimensional array of numbers, not one of {found}")
+    if 0 in table.shape:
+        raise ValueError("it has no rows" if len(table) == 0 else "it has no columns")
+    return table.astype(np.float64)
+
+
+def _select(frame: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
+    frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
+    if columns is not None:
+        missing = [name for name in columns if name not in frame.columns]
+        if missing:
+            raise ValueError(
+                f"it lacks {_listed(missing)}; its columns are {_listed(frame.columns)}"
+            )
+        frame = frame[list(columns)]
+    repeated = frame.columns[frame.columns.duplicated()].unique()
+    if len(repeated) > 0:
+        raise ValueError(f"the columns {_listed(repeated)} appear more than once")
+    if "" in frame.columns:
+        raise ValueError("a column has no name (row numbers?); name it or remove it")
+    return frame
+
+
+def _numeric(frame: pd.DataFrame) -> pd.DataFrame:
+    # A column without any value has no type of its own, and counts as missing numbers.
+    bad = [n for n, x in frame.items() if x.dtype.kind not in "biuf" and not x.isna().all()]
+    if bad:
+        advice = "drop or encode them, or fit only some columns with --columns"
+        raise ValueError(f"the columns {_listed(bad)} are not numbers; {advice}")
+    return frame.astype(np.float64)
+
+
+def _listed(names: Collection[object], most: int = 10) -> str:
+    shown = ", ".join(str(name) for name in list(names)[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,134 @@
+"""The paper's training objective: two least-squares GANs and the roundtrip loss, eq. (13)-(15)."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from roundtrip.model import RoundtripModel
+from roundtrip.training.pool import FakePool
+
+ADAM_BETAS = (0.5, 0.9)
+
+
+class AdversarialObjective:
+    """Alternating updates of (G, H) and (D_x, D_z); one `step` is one update of each pair.
+
+    Parameters
+    ----------
+    model : holds G and H.
+    discriminator_x, discriminator_z : D_x and D_z.
+    alpha, beta : weights of the two roundtrip losses, eq. (14).
+    learning_rate : of Adam, for both pairs.
+    pool_size : batches of earlier fakes that the discriminators are shown.
+    averaging : decay a step of the running average of G's and H's weights that becomes `kept`;
+        0: the weights themselves are kept.
+    generator : source of all randomness; lives on the networks' device.
+    """
+
+    def __init__(
+        self,
+        model: RoundtripModel,
+        discriminator_x: nn.Module,
+        discriminator_z: nn.Module,
+        *,
+        alpha: float,
+        beta: float,
+        learning_rate: float,
+        pool_size: int,
+        averaging: float = 0.0,
+        generator: torch.Generator,
+    ) -> None:
+        self.model = model
+        self.networks = nn.ModuleDict(
+            {"model": model, "discriminator_x": discriminator_x, "discriminator_z": discriminator_z}
+        )
+        self.kept = model
+        """The model to validate and to keep: `model` or the running average of its weights."""
+        if averaging > 0:
+            self.kept = self.networks["kept"] = copy.deepcopy(model).requires_grad_(False)
+        self.averaging = averaging
+        self._steps = 0
+        self.alpha = alpha
+        self.beta = beta
+        self._discriminators = nn.ModuleList([discriminator_x, discriminator_z])
+        self._generator = generator
+        self._pool_x = FakePool(pool_size, generator)
+        self._pool_z = FakePool(pool_size, generator)
+        self.restart(learning_rate)
+
+    def restart(self, learning_rate: float) -> None:
+        """Forget the optimisers' momentum and go on at another learning rate."""
+        self.learning_rate = learning_rate
+        self._optimizer_gh = self._adam(self.model)
+        self._optimizer_d = self._adam(self._discriminators)
+        self._pool_x.batches.clear()
+        self._pool_z.batches.clear()
+
+    def step(self, x: Tensor) -> dict[str, Tensor]:
+        """One update of G and H, then one of D_x and D_z, on a batch `(rows, features)`.
+
+        Returns the losses of eq. (13) and (14) by name, before the update, as 0-d tensors.
+        """
+        D_x, D_z = self._discriminators
+        z = torch.randn(
+            len(x), self.model.latent_dim, generator=self._generator, device=x.device, dtype=x.dtype
+        )
+        self.networks.train()
+
+        # G and H: L(G, H) = L_GAN(G) + L_GAN(H) + L_RT(G, H).
+        self._discriminators.requires_grad_(False)
+        fake_z = self.model.encode(x)
+        # G is the largest network: both of its calls go through it as one batch.
+        fake_x, roundtrip_x = self.model.generate(torch.cat([z, fake_z])).split(len(x))
+        roundtrip_z = self.model.encode(fake_x)
+        losses = {
+            "g_adversarial": (D_x(fake_x) - 1).square().mean(),  # eq. (13)
+            "h_adversarial": (D_z(fake_z) - 1).square().mean(),
+            "roundtrip_x": (x - roundtrip_x).square().mean(),  # eq. (14)
+            "roundtrip_z": (z - roundtrip_z).square().mean(),
+        }
+        total = (
+            losses["g_adversarial"]
+            + losses["h_adversarial"]
+            + self.alpha * losses["roundtrip_x"]
+            + self.beta * losses["roundtrip_z"]
+        )
+        self._update(self._optimizer_gh, total)
+        self._average()
+
+        # D_x and D_z: real against fakes from the pool; halved, as the authors do.
+        self._discriminators.requires_grad_(True)
+        losses["d_x"] = self._discriminator_loss(D_x, x, self._pool_x.exchange(fake_x.detach()))
+        losses["d_z"] = self._discriminator_loss(D_z, z, self._pool_z.exchange(fake_z.detach()))
+        self._update(self._optimizer_d, losses["d_x"] + losses["d_z"])
+        return {name: loss.detach() for name, loss in losses.items()}
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        self._steps += 1
+        if self.kept is self.model:
+            return
+        # Short memory at first: early weights are far from where training settles.
+        decay = min(self.averaging, (1 + self._steps) / (10 + self._steps))
+        for average, weight in zip(self.kept.parameters(), self.model.parameters(), strict=True):
+            average.lerp_(weight, 1 - decay)
+
+    @staticmethod
+    def _discriminator_loss(discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
+        # eq. (13); real and fake go through separately: batch norm must not mix them.
+        return 0.5 * (
+            (discriminator(real) - 1).square().mean() + discriminator(fake).square().mean()
+        )
+
+    @staticmethod
+    def _update(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    def _adam(self, network: nn.Module) -> torch.optim.Adam:
+        # The fused update is one pass over the weights instead of a dozen.
+        return torch.optim.Adam(
+            network.parameters(), lr=self.learning_rate, betas=ADAM_BETAS, fused=True
+        )

@@ -1,0 +1,73 @@
+"""The progress display of training, on stderr."""
+
+from collections.abc import Mapping
+from types import TracebackType
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+SHORT_NAMES = {
+    "g_adversarial": "G",
+    "h_adversarial": "H",
+    "d_x": "D_x",
+    "d_z": "D_z",
+    "roundtrip_x": "rt_x",
+    "roundtrip_z": "rt_z",
+}
+
+
+class TrainingProgress:
+    """Shows epoch, time left, validation log-likelihood and losses while it is open."""
+
+    def __init__(self, max_epochs: int, steps_per_epoch: int, *, enabled: bool) -> None:
+        self._steps = steps_per_epoch
+        self._bar = Progress(
+            TextColumn("epoch"),
+            MofNCompleteColumn(),
+            BarColumn(bar_width=30),
+            TimeElapsedColumn(),
+            TextColumn("at most"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+        )
+        self._task = self._bar.add_task("fit", total=max_epochs)
+        self._report = Text()
+        self._live = (
+            Live(Group(self._bar, self._report), console=Console(stderr=True)) if enabled else None
+        )
+
+    def __enter__(self) -> "TrainingProgress":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def step(self) -> None:
+        """One training step is done."""
+        self._bar.advance(self._task, 1 / self._steps)
+
+    def epoch(self, epoch: int, record: Mapping[str, float]) -> None:
+        """An epoch is done and validated."""
+        self._bar.update(self._task, completed=epoch)
+        losses = "  ".join(f"{short} {record[name]:.3g}" for name, short in SHORT_NAMES.items())
+        self._report.plain = (
+            f"validation log-likelihood {record['validation_log_likelihood']:.3f}  "
+            f"sigma {record['sigma']:.3g}\nlosses: {losses}"
+        )

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+import torch
+from oracles import LinearModel
+from torch import nn
+
+from roundtrip import RoundtripModel
+from roundtrip.density import estimate
+from roundtrip.networks import mlp
+
+
+@pytest.fixture
+def network():
+    generator = torch.Generator().manual_seed(0)
+    return RoundtripModel(
+        mlp(3, 4, (64, 64), generator=generator), mlp(4, 3, (32,), generator=generator), 3, 0.2
+    )
+
+
+@pytest.mark.parametrize("method", ["importance", "laplace"])
+@pytest.mark.parametrize("n_samples", [7, 100, 5000])
+def test_rows_do_not_depend_on_each_other(network, method, n_samples):
+    x = np.random.default_rng(0).normal(size=(300, 4))
+    rows = [0, 1, 150, 299]
+    together = estimate(network, x, method=method, n_samples=n_samples).log_density[rows]
+    reordered = estimate(network, x[::-1], method=method, n_samples=n_samples).log_density[::-1]
+    alone = [estimate(network, x[[i]], method=method, n_samples=n_samples) for i in rows]
+    np.testing.assert_allclose(reordered[rows], together, rtol=1e-9)
+    np.testing.assert_allclose([r.log_density[0] for r in alone], together, rtol=1e-9)
+
+
+def test_accepts_arrays_lists_and_tensors(network):
+    x = [[0.0, 1.0, 2.0, 3.0]]
+    as_list = estimate(network, x, n_samples=50).log_density
+    np.testing.assert_array_equal(as_list, estimate(network, np.array(x), n_samples=50).log_density)
+    tensor = torch.tensor(x, requires_grad=True)
+    np.testing.assert_array_equal(as_list, estimate(network, tensor, n_samples=50).log_density)
+    assert as_list.dtype == np.float64
+
+
+def test_leaves_the_model_as_it_was(network):
+    network.train()
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    estimate(network, np.zeros((2, 4)), n_samples=10)
+    assert network.training
+    assert all(p.grad is None for p in network.parameters())
+    assert torch.equal(torch.get_rng_state(), before)  # the global stream is not touched
+
+
+def test_far_away_rows_have_finite_densities(network):
+    x = np.array([[0.0] * 4, [1e4] * 4, [1e30] * 4, [1e45] * 4])
+    for method in ("importance", "laplace"):
+        density = estimate(network, x, method=method, n_samples=100).log_density
+        assert np.isfinite(density).all()
+        assert (np.diff(density) < 0).all()
+
+
+def test_user_networks_without_parameters():
+    class Double(nn.Module):
+        def forward(self, z):
+            return 2 * z
+
+    class Half(nn.Module):
+        def forward(self, x):
+            return x / 2
+
+    model = RoundtripModel(Double(), Half(), 1, sigma=1.0)
+    expected = -0.5 * np.log(2 * np.pi * 5) - 0.5 * 9 / 5  # x ~ N(0, 4 + 1)
+    assert estimate(model, [[3.0]], method="laplace").log_density[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "magic"}, "method must be one of"),
+        ({"n_samples": 0}, "n_samples"),
+        ({"scale": 0.0}, "scale"),
+        ({"df": -1.0}, "df"),
+        ({"sigma": float("nan")}, "sigma"),
+        ({"x": [1.0, 2.0]}, "shape"),
+        ({"x": np.empty((0, 2))}, "shape"),
+        ({"x": [[np.nan, 1.0]]}, "NaN"),
+        ({"x": [[np.inf, 1.0]]}, "NaN or infinite"),
+    ],
+)
+def test_bad_input(arguments, message):
+    arguments = {"x": [[0.0, 0.0]]} | arguments
+    with pytest.raises(ValueError, match=message):
+        estimate(LinearModel(1, 2).model, **arguments)
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, float("nan")])
+def test_bad_sigma_of_a_model(sigma):
+    with pytest.raises(ValueError, match="sigma"):
+        RoundtripModel(nn.Linear(1, 1), nn.Linear(1, 1), 1, sigma)
+
+
+def test_memory_is_bounded_by_the_block(network):
+    """No tensor that G sees grows with the number of rows or of draws."""
+    largest = []
+    network.generator.register_forward_hook(lambda _, z, x: largest.append(len(x)))
+    estimate(network, np.zeros((500, 4)), n_samples=64)
+    estimate(network, np.zeros((2, 4)), n_samples=50_000)
+    assert len(set(largest)) == 1

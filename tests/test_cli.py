@@ -1,0 +1,382 @@
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import roundtrip
+from roundtrip import Roundtrip, load
+from roundtrip.cli import app
+from roundtrip.tables import read_table, write_table
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def succeed(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def csv(text):
+    return pd.read_csv(io.StringIO(text))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with data and two models: m.rt knows its columns a and b, nameless.rt doesn't."""
+    folder = tmp_path_factory.mktemp("cli")
+    z = np.random.default_rng(0).normal(size=(200, 1))
+    X = np.hstack([z, 2 * z + 5]) + 0.1 * np.random.default_rng(1).normal(size=(200, 2))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    write_table(frame, folder / "d.csv")
+    write_table(frame[:5], folder / "few.csv")
+    write_table(X[:5], folder / "few.npy")
+    small = Roundtrip(max_epochs=1, validation_samples=20, n_samples=50, random_state=0)
+    small.fit(frame).save(folder / "m.rt")
+    small.fit(X).save(folder / "nameless.rt")
+    (folder / "empty.csv").touch()
+    (folder / "folder.csv").mkdir()
+    (folder / "folder.rt").mkdir()
+    (folder / "ragged.csv").write_text("a,b\n1,2\n3\n")
+    (folder / "text.csv").write_text("a,b,name\n1,2,Ada\n3,4,Bob\n")
+    (folder / "missing.csv").write_text("a,b\n1,\n3,4\n5,6\n")
+    (folder / "three.csv").write_text("1,2,3\n4,5,6\n")
+    (folder / "one.csv").write_text("a\n1\n2\n")
+    (folder / "bad.parquet").write_text("not parquet")
+    (folder / "bad.npy").write_text("not npy")
+    (folder / "bad.npz").write_text("not npz")
+    (folder / "foreign.rt").write_text("not a model")
+    (folder / "empty.rt").touch()
+    whole = (folder / "m.rt").read_bytes()
+    (folder / "half.rt").write_bytes(whole[: len(whole) // 2])
+    damaged = bytearray(whole)
+    damaged[-100] ^= 1
+    (folder / "damaged.rt").write_bytes(damaged)
+    np.savez(folder / "two.npz", a=X, b=X)
+    np.save(folder / "objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
+    return folder
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    """The folder as the current one."""
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """The estimators whose fit was called; none of them is really fitted."""
+    estimators = []
+
+    def record(self, X, y=None):
+        estimators.append((self, X))
+        raise ValueError("recorded")
+
+    monkeypatch.setattr(Roundtrip, "fit", record)
+    return estimators
+
+
+def start(*arguments, folder):
+    command = [sys.executable, "-m", "roundtrip.cli", *map(str, arguments)]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # more threads only slow tiny networks down
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_fit_score_sample_info_end_to_end(folder, tmp_path):
+    data = folder / "d.csv"
+    fit = start("fit", data, "-o", "m.rt", "--max-epochs", 2, "--seed", 3, folder=tmp_path)
+    output, progress = fit.communicate()
+    assert fit.returncode == 0, progress
+    assert "log-lik" in progress
+    summary = {line[:27].strip(): line[27:] for line in output.splitlines()}
+    assert (summary["rows"], summary["columns"], summary["epochs"]) == ("200", "2", "2")
+    assert (summary["column names"], summary["model"]) == ("a, b", "m.rt")
+    assert {"sigma", "validation log likelihood"} <= summary.keys()
+
+    score = start("score", "m.rt", data, "-o", "s.csv", "--n-samples", 100, folder=tmp_path)
+    sample = start("sample", "m.rt", "-n", 20_000, folder=tmp_path)
+    info = start("info", "m.rt", "--json", folder=tmp_path)
+
+    output, summary = score.communicate()
+    assert (score.returncode, output) == (0, "")
+    assert summary.startswith("mean log-likelihood")
+    assert len(read_table(tmp_path / "s.csv")) == 200
+
+    assert sample.stdout.readline() == "a,b\n"
+    sample.stdout.close()  # as `| head -1` does
+    assert sample.stderr.read() == ""
+    sample.stderr.close()
+    sample.wait(timeout=30)
+
+    assert json.loads(info.communicate()[0])["epochs"] == 2
+    assert sorted(os.listdir(tmp_path)) == ["m.rt", "s.csv"]
+
+
+def test_fit_saves_what_the_library_fits(here, tmp_path):
+    arguments = ("--max-epochs", 1, "--seed", 5, "--batch-size", 100)
+    result = succeed("fit", "d.csv", "-o", tmp_path / "m.rt", "--quiet", *arguments)
+    assert result.output == ""
+    expected = Roundtrip(max_epochs=1, random_state=5, batch_size=100).fit(read_table("d.csv"))
+    points = read_table("few.csv")
+    fitted = load(tmp_path / "m.rt")
+    assert fitted.score_samples(points).tolist() == expected.score_samples(points).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), {"latent_dim": "auto", "scale": "standard", "verbose": 1, "random_state": None}),
+        (("--quiet",), {"verbose": 0}),
+        (("--latent-dim", 3), {"latent_dim": 3}),
+        (("--scale", "minmax"), {"scale": "minmax"}),
+        (("--scale", "none"), {"scale": None}),
+        (("--max-epochs", 7, "--batch-size", 11), {"max_epochs": 7, "batch_size": 11}),
+        (("--learning-rate", 0.5, "--device", "cpu"), {"learning_rate": 0.5, "device": "cpu"}),
+        (("--seed", 0), {"random_state": 0}),
+    ],
+)
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_fit_options_change_what_they_name_and_nothing_else(
+    here, fitted, preset, arguments, expected
+):
+    run("fit", "d.csv", "-o", "new.rt", "--preset", preset, *arguments)
+    reference = Roundtrip.paper() if preset == "paper" else Roundtrip()
+    if preset == "paper" and not arguments:
+        expected = {**expected, "scale": "minmax"}
+    assert fitted[0][0].get_params() == {**reference.get_params(), "verbose": 1, **expected}
+
+
+def test_fit_uses_the_chosen_columns(here, fitted):
+    run("fit", "text.csv", "-o", "new.rt", "--columns", "b, a")
+    pd.testing.assert_frame_equal(
+        fitted[0][1], pd.DataFrame({"b": [2.0, 4.0], "a": [1.0, 3.0]}), check_column_type=False
+    )
+
+
+@pytest.mark.parametrize("method", ["importance", "laplace"])
+@pytest.mark.parametrize("suffix", [None, ".csv", ".parquet", ".npy"])
+def test_scores_are_those_of_the_library(here, tmp_path, method, suffix):
+    arguments = ["score", "m.rt", "few.csv", "--method", method, "--n-samples", 30]
+    expected = load("m.rt").density(read_table("few.csv"), method=method, n_samples=30)
+    columns = ["log_density", "std_error", "ess"]
+    if suffix is None:
+        scores = csv(succeed(*arguments).stdout)
+    else:
+        path = tmp_path / f"s{suffix}"
+        result = succeed(*arguments, "-o", path)
+        assert result.stdout == ""
+        values = expected.log_density
+        mean, error = values.mean(), values.std(ddof=1) / np.sqrt(5)
+        assert result.stderr == f"mean log-likelihood {mean:.4f} ± {error:.4f}\n"
+        assert succeed(*arguments, "-o", path, "--quiet").output == ""
+        scores = read_table(path)
+    if suffix != ".npy":
+        assert list(scores.columns) == columns
+    np.testing.assert_array_equal(
+        np.asarray(scores), np.column_stack([getattr(expected, name) for name in columns])
+    )
+
+
+def test_sigma_is_used(here):
+    scores = csv(succeed("score", "m.rt", "few.csv", "--sigma", 0.3).stdout)
+    expected = load("m.rt").density(read_table("few.csv"), sigma=0.3)
+    assert scores["log_density"].tolist() == expected.log_density.tolist()
+
+
+def test_columns_are_matched_by_name(here, tmp_path):
+    frame = read_table("few.csv")
+    shuffled = pd.DataFrame({"id": list("vwxyz"), "b": frame["b"], "a": frame["a"]})
+    shuffled.to_csv(tmp_path / "shuffled.csv", index=False)
+    assert (
+        succeed("score", "m.rt", tmp_path / "shuffled.csv").stdout
+        == succeed("score", "m.rt", "few.csv").stdout
+    )
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_table_without_names_is_taken_in_order_with_a_warning(here):
+    result = succeed("score", "m.rt", "few.npy")
+    assert result.stdout == succeed("score", "m.rt", "few.csv").stdout
+    assert result.stderr.startswith("warning: few.npy has no column names")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_model_without_names_takes_any_names(here):
+    result = succeed("score", "nameless.rt", "few.csv")
+    assert result.stdout == succeed("score", "nameless.rt", "few.npy").stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet", ".npy"])
+@pytest.mark.parametrize("model", ["m.rt", "nameless.rt"])
+def test_samples_are_those_of_the_library(here, tmp_path, model, suffix):
+    path = tmp_path / f"new{suffix}"
+    assert succeed("sample", model, "-n", 4, "--seed", 1, "-o", path).output == ""
+    expected = load(model).sample(4, random_state=1)
+    table = read_table(path)
+    np.testing.assert_array_equal(np.asarray(table), np.asarray(expected))
+    if model == "m.rt" and suffix != ".npy":
+        assert list(table.columns) == ["a", "b"]
+
+
+def test_samples_differ_without_a_seed(here):
+    first, second = (succeed("sample", "m.rt", "-n", 3).stdout for _ in range(2))
+    assert first != second
+    assert csv(first).shape == (3, 2)
+
+
+def test_info(here):
+    estimator = load("m.rt")
+    expected = {
+        "file": "m.rt",
+        "columns": 2,
+        "column_names": ["a", "b"],
+        "latent_dim": 2,
+        "sigma": estimator.sigma_,
+        "epochs": 1,
+        "best_epoch": 1,
+        "validation_log_likelihood": estimator.history_["validation_log_likelihood"][0],
+        "parameters": sum(p.numel() for p in estimator.model_.parameters()),
+    }
+    content = json.loads(succeed("info", "m.rt", "--json").stdout)
+    settings = content.pop("settings")
+    assert content == expected
+    assert settings == json.loads(json.dumps(estimator.get_params()))
+    text = succeed("info", "m.rt").stdout
+    for shown in ("a, b", "latent dim", f"{estimator.sigma_:.5g}", str(expected["parameters"])):
+        assert shown in text
+    assert all(name.replace("_", " ") in text for name in settings)
+    assert json.loads(succeed("info", "nameless.rt", "--json").stdout)["column_names"] is None
+
+
+@pytest.mark.parametrize("command", [(), ("fit",), ("score",), ("sample",), ("info",)])
+def test_help_has_an_example(command):
+    text = succeed(*command, "--help").stdout
+    assert f"Example:\n    roundtrip {' '.join(command)}" in text
+
+
+def test_version():
+    assert succeed("--version").stdout == f"roundtrip {roundtrip.__version__}\n"
+
+
+BAD_INPUTS = {
+    "fit missing file": ("fit none.csv -o x.rt", "no such file: none.csv"),
+    "fit folder": ("fit folder.csv -o x.rt", "folder.csv is a folder"),
+    "fit empty": ("fit empty.csv -o x.rt", "empty.csv is empty"),
+    "fit ragged": ("fit ragged.csv -o x.rt", "Row #3: Expected 2 columns, got 1"),
+    "fit text": ("fit text.csv -o x.rt", "columns name are not numbers.*--columns"),
+    "fit missing values": ("fit missing.csv -o x.rt", "NaN"),
+    "fit unknown format": ("fit m.rt -o x.rt", "unknown format: supported are .csv"),
+    "fit bad parquet": ("fit bad.parquet -o x.rt", "can't read bad.parquet"),
+    "fit bad npy": ("fit bad.npy -o x.rt", "can't read bad.npy"),
+    "fit bad npz": ("fit bad.npz -o x.rt", "can't read bad.npz"),
+    "fit two arrays": ("fit two.npz -o x.rt", "holds a, b"),
+    "fit objects": ("fit objects.npy -o x.rt", "allow_pickle=False"),
+    "fit absent column": ("fit d.csv -o x.rt --columns a,c", "lacks c; its columns are a, b"),
+    "fit no column": ("fit d.csv -o x.rt --columns ,", "lacks"),
+    "fit nameless columns": ("fit three.csv -o x.rt --columns a", "three.csv has none"),
+    "fit latent dim 0": ("fit d.csv -o x.rt --latent-dim 0", "--latent-dim"),
+    "fit latent dim text": ("fit d.csv -o x.rt --latent-dim x", "--latent-dim"),
+    "fit epochs": ("fit d.csv -o x.rt --max-epochs 0", "--max-epochs"),
+    "fit batch size": ("fit d.csv -o x.rt --batch-size 1.5", "--batch-size"),
+    "fit learning rate": ("fit d.csv -o x.rt --learning-rate -1", "learning_rate must be"),
+    "fit learning rate 0": ("fit d.csv -o x.rt --learning-rate 0", "learning_rate must be"),
+    "fit learning rate nan": ("fit d.csv -o x.rt --learning-rate nan", "learning_rate must be"),
+    "fit seed": ("fit d.csv -o x.rt --seed -1", "--seed"),
+    "fit seed too large": ("fit d.csv -o x.rt --seed 4294967296", "--seed"),
+    "fit preset": ("fit d.csv -o x.rt --preset fast", "'fast' is not one of 'default', 'paper'"),
+    "fit scale": ("fit d.csv -o x.rt --scale log", "'log' is not one of 'standard'"),
+    "fit option": ("fit d.csv -o x.rt --magic 1", "--magic"),
+    "fit no output": ("fit d.csv", "--output"),
+    "fit no data": ("fit", "Missing argument 'DATA'"),
+    "score missing model": ("score none.rt d.csv", "none.rt"),
+    "score folder": ("score folder.rt d.csv", "folder.rt"),
+    "score empty model": ("score empty.rt d.csv", "empty.rt is damaged or is not"),
+    "score foreign model": ("score foreign.rt d.csv", "foreign.rt is damaged or is not"),
+    "score half a model": ("score half.rt d.csv", "half.rt is damaged"),
+    "score damaged model": ("score damaged.rt d.csv", "damaged.rt is damaged"),
+    "score table as model": ("score d.csv d.csv", "d.csv is damaged or is not"),
+    "score missing file": ("score m.rt none.csv", "no such file: none.csv"),
+    "score absent column": ("score m.rt one.csv", "lacks b; its columns are a"),
+    "score columns": ("score m.rt three.csv", "three.csv has 3 columns, the model needs 2"),
+    "score nameless columns": ("score nameless.rt three.csv", "3 features.* 2 features"),
+    "score missing values": ("score m.rt missing.csv", "NaN"),
+    "score text": ("score nameless.rt text.csv", "columns name are not numbers"),
+    "score method": ("score m.rt d.csv --method magic", "'magic' is not one of 'importance'"),
+    "score samples": ("score m.rt d.csv --n-samples 0", "--n-samples"),
+    "score sigma 0": ("score m.rt d.csv --sigma 0", "sigma must be a number above 0"),
+    "score sigma nan": ("score m.rt d.csv --sigma nan", "sigma must be a number above 0"),
+    "score over the data": ("score m.rt d.csv -o ./d.csv", "is the input"),
+    "score output format": ("score m.rt d.csv -o x.npz", "unknown format"),
+    "score output folder": ("score m.rt d.csv -o none/x.csv", "the folder none doesn't exist"),
+    "score output is folder": ("score m.rt d.csv -o folder.csv", "folder.csv: it is a folder"),
+    "sample no number": ("sample m.rt", "-n"),
+    "sample zero": ("sample m.rt -n 0", "-n"),
+    "sample negative": ("sample m.rt -n -5", "-n"),
+    "sample text": ("sample m.rt -n many", "-n"),
+    "sample missing model": ("sample none.rt -n 1", "none.rt"),
+    "sample output format": ("sample m.rt -n 1 -o x.xlsx", "unknown format"),
+    "sample output folder": ("sample m.rt -n 1 -o d.csv/x.csv", "d.csv isn't a folder"),
+    "info missing": ("info none.rt", "none.rt"),
+    "info folder": ("info folder.rt", "folder.rt"),
+    "info foreign": ("info foreign.rt --json", "not a Roundtrip model file"),
+    "no command": ("", "Missing command"),
+    "unknown command": ("fitt d.csv", "No such command 'fitt'"),
+}
+
+
+def check_refused(result, message):
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert len(result.stderr) < 300
+    assert re.search(message, result.stderr)
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_INPUTS.values(), ids=BAD_INPUTS.keys())
+def test_bad_input_is_one_line_and_exit_code_2(here, line, message):
+    before = sorted(os.listdir())
+    check_refused(run(*line.split()), message)
+    assert sorted(os.listdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("none/m.rt", "the folder none doesn't exist"),
+        ("d.csv/m.rt", "d.csv isn't a folder"),
+        ("folder.rt", "folder.rt: it is a folder"),
+        ("model.csv", "ends in .rt"),
+        ("model", "ends in .rt"),
+    ],
+)
+def test_a_bad_model_path_is_refused_before_the_fit(here, fitted, output, message):
+    check_refused(run("fit", "d.csv", "-o", output), message)
+    assert fitted == []
+
+
+@pytest.mark.parametrize("device", ["nonsense", "cuda:99"])
+def test_a_bad_device_is_refused(here, device):
+    check_refused(run("fit", "d.csv", "-o", "x.rt", "--device", device), device)
+
+
+def test_help_does_not_import_torch():
+    code = "import sys, roundtrip.cli; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,311 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import TINY
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from roundtrip import Roundtrip
+from roundtrip.datasets import (
+    make_independent_mixture,
+    make_involute,
+    make_octagon_mixture,
+)
+
+
+@parametrize_with_checks([Roundtrip(**TINY)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_shapes_and_types(fitted, mixture):
+    X = mixture.X[:5]
+    assert fitted.score_samples(X).shape == (5,)
+    assert fitted.score_samples(X).dtype == np.float64
+    assert fitted.score(X) == pytest.approx(fitted.score_samples(X).mean())
+    assert fitted.transform(X).shape == (5, 2)
+    assert fitted.inverse_transform(fitted.transform(X)).shape == X.shape
+    assert fitted.sample(7).shape == (7, 2)
+    for method in ("importance", "laplace"):
+        result = fitted.density(X, method=method)
+        assert result.method == method
+        for entry in (result.log_density, result.std_error, result.ess, result.n_evaluations):
+            assert entry.shape == (5,)
+
+
+def test_number_of_draws_and_sigma_are_respected(fitted, mixture):
+    X = mixture.X[:5]
+    assert (fitted.density(X, n_samples=33).n_evaluations == 33).all()
+    far = fitted.density(X, sigma=5.0).log_density
+    assert np.abs(far - fitted.density(X).log_density).max() > 0.5
+    same = fitted.density(X, sigma=fitted.sigma_).log_density
+    np.testing.assert_array_equal(same, fitted.score_samples(X))
+
+
+def test_transform_and_inverse_are_the_networks_in_the_users_units(fitted, mixture):
+    X = mixture.X[:5]
+    scaled = torch.from_numpy((X - fitted.scaling_.shift) / fitted.scaling_.scale).float()
+    with torch.no_grad():
+        z = fitted.model_.encoder(scaled)
+        x = fitted.model_.generator(z).numpy() * fitted.scaling_.scale + fitted.scaling_.shift
+    np.testing.assert_allclose(fitted.transform(X), z, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(fitted.inverse_transform(z.numpy()), x, rtol=1e-5, atol=1e-6)
+
+
+def test_dataframe_in_dataframe_out(mixture):
+    frame = pd.DataFrame(mixture.X[:300], columns=["width", "height"])
+    est = Roundtrip(**TINY).fit(frame)
+    assert list(est.sample(3).columns) == ["width", "height"]
+    assert list(est.feature_names_in_) == ["width", "height"]
+    with pytest.raises(ValueError, match="feature names"):
+        est.score_samples(frame.rename(columns={"width": "depth"}))
+    array = Roundtrip(**TINY).fit(mixture.X[:300])
+    np.testing.assert_array_equal(est.score_samples(frame), array.score_samples(frame.to_numpy()))
+
+
+def test_same_seed_same_result(mixture):
+    first, second, other = (
+        Roundtrip(**(TINY | {"random_state": seed})).fit(mixture.X) for seed in (1, 1, 2)
+    )
+    X = mixture.X[:20]
+    np.testing.assert_array_equal(first.score_samples(X), second.score_samples(X))
+    np.testing.assert_array_equal(first.sample(5, random_state=0), second.sample(5, random_state=0))
+    assert not np.array_equal(first.score_samples(X), other.score_samples(X))
+    assert first.history_["d_x"] == second.history_["d_x"]
+
+
+def test_global_random_state_is_not_touched(mixture):
+    torch.manual_seed(0)
+    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    Roundtrip(**TINY).fit(mixture.X[:200]).sample(3)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert (np.random.get_state()[1] == numpy_before).all()
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax"])
+def test_change_of_units_shifts_by_log_det(mixture, scale):
+    """Scaling makes the fit the same, so that units change log p by log|det| and nothing else."""
+    factors = np.array([256.0, 1 / 8])  # powers of two: scaled data is the same to the last bit
+    settings = TINY | {"scale": scale}
+    plain = Roundtrip(**settings).fit(mixture.X)
+    changed = Roundtrip(**settings).fit(mixture.X * factors)
+    np.testing.assert_allclose(
+        changed.score_samples(mixture.X * factors),
+        plain.score_samples(mixture.X) - np.log(factors).sum(),
+        rtol=0,
+        atol=1e-9,
+    )
+
+
+def test_scaling_by_hand_equals_scaling_inside(mixture):
+    X = mixture.X
+    low, width = X.min(axis=0), np.ptp(X, axis=0)
+    inside = Roundtrip(**(TINY | {"scale": "minmax"})).fit(X)
+    by_hand = Roundtrip(**(TINY | {"scale": None})).fit((X - low) / width)
+    np.testing.assert_allclose(
+        inside.score_samples(X),
+        by_hand.score_samples((X - low) / width) - np.log(width).sum(),
+        atol=1e-3,
+    )
+
+
+def test_samples_follow_the_density(fitted):
+    """Draws and densities describe one distribution: E[1/p over a box] is the box's area."""
+    samples = fitted.sample(20_000, random_state=0)
+    inside = (np.abs(samples) < 0.5).all(axis=1)
+    density = np.exp(fitted.density(samples[inside], n_samples=1000).log_density)
+    weights = 1 / density
+    area = weights.sum() / len(samples)
+    error = np.sqrt((weights**2).sum()) / len(samples)
+    assert abs(area - 1.0) < 4 * error + 0.02
+    assert error < 0.05
+
+
+def test_fitted_density_integrates_to_one(fitted):
+    grid = np.linspace(-5, 5, 120)
+    points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    density = np.exp(fitted.density(points, n_samples=2000).log_density)
+    assert density.sum() * (grid[1] - grid[0]) ** 2 == pytest.approx(1, abs=0.02)
+
+
+SIMULATED = {
+    "mixture sd 0.1": lambda seed: make_independent_mixture(4000, sd=0.1, random_state=seed),
+    "mixture sd 0.5": lambda seed: make_independent_mixture(4000, sd=0.5, random_state=seed),
+    "octagon": lambda seed: make_octagon_mixture(4000, random_state=seed),
+    "involute": lambda seed: make_involute(4000, random_state=seed),
+}
+
+
+@pytest.mark.parametrize("make", SIMULATED.values(), ids=SIMULATED.keys())
+def test_held_out_likelihood_does_not_exceed_the_truth(make):
+    data, test = make(0), make(1)
+    est = Roundtrip(latent_dim=2, max_epochs=10, random_state=0).fit(data.X)
+    gap = est.score_samples(test.X) - test.log_density(test.X)
+    assert gap.mean() <= 3 * gap.std() / np.sqrt(len(gap))
+    assert gap.mean() > -2  # and it has learned something
+
+
+def test_paper_preset_is_the_papers():
+    est = Roundtrip.paper(latent_dim=5, random_state=3)
+    assert est.generator_hidden == (512,) * 10
+    assert est.encoder_hidden == (256,) * 10
+    assert est.discriminator_x_hidden == (256,) * 4
+    assert est.discriminator_z_hidden == (128,) * 2
+    assert (est.alpha, est.beta, est.learning_rate, est.batch_size) == (10, 10, 2e-4, 64)
+    assert est.sigma_grid == (0.01, 0.05, 0.1, 0.2, 0.4, 0.5)
+    assert (est.sigma_epochs, est.patience, est.averaging) == (20, 10, 0)
+    assert (est.n_samples, est.proposal_df, est.pool_size) == (40_000, 1.0, 50)
+    assert (est.latent_dim, est.random_state, est.sampling) == (5, 3, "replacement")
+    assert Roundtrip.paper(latent_dim=2, batch_size=32).batch_size == 32
+    with pytest.raises(ValueError, match="unknown parameter colour"):
+        Roundtrip.paper(latent_dim=2, colour="red")
+
+
+@pytest.mark.parametrize(("latent_dim", "features"), [(1, 4), (3, 3), (6, 2), (2, 1)])
+def test_any_latent_dimension(latent_dim, features, rng):
+    X = rng.normal(size=(100, features))
+    est = Roundtrip(**TINY, latent_dim=latent_dim).fit(X)
+    for method in ("importance", "laplace"):
+        assert np.isfinite(est.density(X, method=method).log_density).all()
+    assert est.sample(2).shape == (2, features)
+    assert est.get_feature_names_out().tolist() == [f"roundtrip{i}" for i in range(latent_dim)]
+
+
+NASTY = {
+    "constant column": lambda rng: np.c_[rng.normal(size=(60, 2)), np.full(60, 7.0)],
+    "all constant": lambda rng: np.ones((30, 2)),
+    "duplicate rows": lambda rng: np.repeat(rng.normal(size=(5, 3)), 20, axis=0),
+    "fewer rows than features": lambda rng: rng.normal(size=(4, 20)),
+    "two rows": lambda rng: rng.normal(size=(2, 3)),
+    "tiny scale": lambda rng: 1e-12 * rng.normal(size=(60, 2)),
+    "huge scale": lambda rng: 1e12 * rng.normal(size=(60, 2)),
+    "integers": lambda rng: rng.integers(0, 3, size=(60, 2)),
+    "booleans": lambda rng: rng.integers(0, 2, size=(60, 2)).astype(bool),
+    "float32": lambda rng: rng.normal(size=(60, 2)).astype(np.float32),
+    "heavy tails": lambda rng: rng.standard_cauchy(size=(60, 2)) ** 3,
+}
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax"])
+@pytest.mark.parametrize("make", NASTY.values(), ids=NASTY.keys())
+def test_nasty_tables_give_finite_densities(make, scale, rng):
+    X = make(rng)
+    est = Roundtrip(**(TINY | {"scale": scale})).fit(X)
+    assert np.isfinite(est.score_samples(X)).all()
+    assert np.isfinite(est.density(X, method="laplace").log_density).all()
+    assert np.isfinite(est.sample(5)).all()
+
+
+BAD_TABLES = {
+    "NaN": (np.array([[1.0, np.nan], [2.0, 3.0]]), "NaN"),
+    "infinite": (np.array([[1.0, np.inf], [2.0, 3.0]]), "infinity"),
+    "strings": (np.array([["a", "b"], ["c", "d"]]), "could not convert string"),
+    "one dimension": (np.arange(5.0), "2D array"),
+    "empty": (np.empty((0, 3)), "0 sample"),
+    "no columns": (np.empty((5, 0)), "0 feature"),
+    "one row": (np.ones((1, 3)), "minimum of 2"),
+    "too wide a range": (np.array([[-1e308, 1.0], [1e308, 2.0]]), "too wide"),
+}
+
+
+@pytest.mark.parametrize(("X", "message"), BAD_TABLES.values(), ids=BAD_TABLES.keys())
+def test_bad_tables_are_refused_at_fit(tiny, X, message):
+    with pytest.raises(ValueError, match=message):
+        tiny.fit(X)
+
+
+@pytest.mark.parametrize("name", ["NaN", "infinite", "strings", "one dimension", "empty"])
+@pytest.mark.parametrize("call", ["score_samples", "density", "transform", "score"])
+def test_bad_tables_are_refused_at_scoring(fitted, name, call):
+    X, message = BAD_TABLES[name]
+    with pytest.raises(ValueError, match=message if name != "empty" else "0 sample"):
+        getattr(fitted, call)(X)
+
+
+def test_wrong_number_of_columns_at_scoring(fitted):
+    with pytest.raises(ValueError, match="3 features"):
+        fitted.score_samples(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="Z has 5 columns"):
+        fitted.inverse_transform(np.zeros((4, 5)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"latent_dim": 0}, "latent_dim must be an integer of at least 1, got 0"),
+        ({"latent_dim": "many"}, "latent_dim"),
+        ({"generator_hidden": ()}, "generator_hidden"),
+        ({"encoder_hidden": (16, -1)}, "encoder_hidden"),
+        ({"alpha": -1}, "alpha"),
+        ({"learning_rate": 0}, "learning_rate must be a number above 0, got 0"),
+        ({"learning_rate": float("nan")}, "learning_rate"),
+        ({"batch_size": 2.5}, "batch_size"),
+        ({"max_epochs": True}, "max_epochs"),
+        ({"sampling": "lucky"}, "sampling must be one of"),
+        ({"scale": "robust"}, "scale must be one of"),
+        ({"sigma": 0}, "sigma"),
+        ({"sigma_grid": ()}, "sigma_grid"),
+        ({"sigma_epochs": 0}, "sigma_epochs"),
+        ({"averaging": 1.0}, "averaging"),
+        ({"validation_fraction": 1.5}, "validation_fraction"),
+        ({"device": "abacus"}, "device"),
+        ({"device": "meta"}, "device"),
+    ],
+)
+def test_bad_parameters(parameters, message, mixture):
+    est = clone(Roundtrip(**(TINY | parameters)))  # constructors only store
+    with pytest.raises(ValueError, match=message):
+        est.fit(mixture.X)
+
+
+def test_bad_calls(fitted, mixture):
+    with pytest.raises(ValueError, match="method must be one of"):
+        fitted.density(mixture.X, method="magic")
+    with pytest.raises(ValueError, match="n_samples"):
+        fitted.density(mixture.X, n_samples=0)
+    with pytest.raises(ValueError, match="sigma"):
+        fitted.density(mixture.X, sigma=-1)
+    with pytest.raises(ValueError, match="n_samples"):
+        fitted.sample(0)
+
+
+def test_failed_fit_leaves_the_earlier_fit_alone(mixture):
+    est = Roundtrip(**TINY).fit(mixture.X)
+    before = est.score_samples(mixture.X[:5])
+    with pytest.raises(ValueError, match="NaN"):
+        est.fit(np.full((5, 2), np.nan))
+    np.testing.assert_array_equal(est.score_samples(mixture.X[:5]), before)
+
+
+def test_fixed_sigma_is_kept(mixture):
+    est = Roundtrip(**(TINY | {"sigma": 0.123})).fit(mixture.X)
+    assert est.sigma_ == pytest.approx(0.123)
+
+
+def test_fitted_attributes(fitted):
+    assert fitted.n_iter_ == 2
+    assert 1 <= fitted.best_epoch_ <= 2
+    assert {len(values) for values in fitted.history_.values()} == {2}
+    assert fitted.sigma_ == fitted.history_["sigma"][fitted.best_epoch_ - 1]
+    assert not fitted.model_.training
+
+
+def test_validation_likelihood_is_in_the_users_units(mixture):
+    settings = TINY | {"validation_samples": 2000}
+    est = Roundtrip(**settings).fit(mixture.X)
+    far = Roundtrip(**settings).fit(mixture.X * 1024)
+    shift = np.subtract(
+        est.history_["validation_log_likelihood"], far.history_["validation_log_likelihood"]
+    )
+    np.testing.assert_allclose(shift, 2 * np.log(1024), atol=1e-6)
+
+
+def test_progress_bar_shows_what_matters(mixture, capfd):
+    Roundtrip(**(TINY | {"verbose": 1})).fit(mixture.X)
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    for part in ("2/2", "log-lik", "D_x", "rt_z", "left"):
+        assert part in captured.err
+    Roundtrip(**TINY).fit(mixture.X)
+    assert capfd.readouterr().err == ""

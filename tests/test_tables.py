@@ -1,0 +1,317 @@
+import gzip
+import os
+import pickle
+import stat
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roundtrip.atomic import atomic_write, check_writable
+from roundtrip.tables import OUTPUT_SUFFIXES, check_output, read_table, write_table
+
+# Numbers that a reader or writer of fewer than 17 digits would change.
+ARRAY = np.array([[0.1 + 0.2, 1e-300, -3.0], [1 / 3, 123456789.123456789, 2.0**60]])
+FRAME = pd.DataFrame(ARRAY, columns=["a", "b c", "ü"])
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write text or bytes to a file of the given name, and give its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        data = content.encode() if isinstance(content, str) else content
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("suffix", [*OUTPUT_SUFFIXES, ".CSV", ".NPY", ".Tsv.GZ"])
+@pytest.mark.parametrize("named", [True, False], ids=["frame", "array"])
+def test_every_format_comes_back_bit_for_bit(tmp_path, suffix, named):
+    path = tmp_path / f"table{suffix}"
+    write_table(FRAME if named else ARRAY, path)
+    table = read_table(path)
+    np.testing.assert_array_equal(np.asarray(table), ARRAY)
+    if suffix.lower() == ".npy" or (not named and suffix != ".parquet"):
+        assert isinstance(table, np.ndarray)
+    else:
+        assert list(table.columns) == (list(FRAME.columns) if named else ["x0", "x1", "x2"])
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npy"])
+def test_formats_hold_what_their_names_say(tmp_path, suffix):
+    path = tmp_path / f"table{suffix}"
+    write_table(FRAME, path)
+    if suffix == ".npy":
+        found = np.load(path)
+    elif suffix == ".parquet":
+        found = pd.read_parquet(path)
+    else:
+        found = pd.read_csv(path, sep="\t" if "tsv" in suffix else ",")
+    np.testing.assert_allclose(np.asarray(found), ARRAY, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "rows"),
+    [
+        ("a,b\n1,2\n", ["a", "b"], [[1, 2]]),
+        ("1,2\n3,4\n", None, [[1, 2], [3, 4]]),
+        ("-1e3, +.5\n3,4", None, [[-1000, 0.5], [3, 4]]),
+        ("1,,nan\n4,5,6\n", None, [[1, np.nan, np.nan], [4, 5, 6]]),
+        ("1,b\n1,2\n", ["1", "b"], [[1, 2]]),
+        ("1_0,2\n1,2\n", ["1_0", "2"], [[1, 2]]),
+        ('"a","b, c"\r\n1,"2"\r\n', ["a", "b, c"], [[1, 2]]),
+        (" a , b \n1,2\n", ["a", "b"], [[1, 2]]),
+        ("\ufeffa,b\n1,2\n", ["a", "b"], [[1, 2]]),
+        ("\ufeff1,2\n", None, [[1, 2]]),
+        ("\n\na,b\n\n1,2\n\n", ["a", "b"], [[1, 2]]),
+        ("a,b\n1,\nNA,2\n", ["a", "b"], [[1, np.nan], [np.nan, 2]]),
+        ("a,b\n,1\n,2\n", ["a", "b"], [[np.nan, 1], [np.nan, 2]]),
+        ("a,b\n1,inf\n2,-inf\n", ["a", "b"], [[1, np.inf], [2, -np.inf]]),
+        ("a,b\n1,2\n1.5,99999999999999999999\n", ["a", "b"], [[1, 2], [1.5, 1e20]]),
+        ("a\n1\n2\n", ["a"], [[1], [2]]),
+    ],
+)
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_text_with_and_without_a_header(write, name, text, names, rows):
+    table = read_table(write(name, text))
+    np.testing.assert_array_equal(np.asarray(table), np.array(rows, dtype=float))
+    assert np.asarray(table).dtype == np.float64
+    assert (list(table.columns) if names else None) == names
+    assert isinstance(table, pd.DataFrame) == (names is not None)
+
+
+def test_types_are_those_of_the_whole_file_not_of_its_beginning(write):
+    rows = "".join(f"{i},{i}\n" for i in range(300_000))
+    assert read_table(write("t.csv", rows + "1,0.5\n"))[-1].tolist() == [1, 0.5]
+    with pytest.raises(ValueError, match="the columns 2 are not numbers"):
+        read_table(write("t.csv", rows + "1,x\n"))
+
+
+def test_columns_are_found_by_name_and_put_in_order(write):
+    path = write("t.csv", "name,a,b,a2\nAda,1,2,9\nBob,3,4,9\n")
+    table = read_table(path, ["b", "a"])
+    assert list(table.columns) == ["b", "a"]
+    assert table.to_numpy().tolist() == [[2, 1], [4, 3]]
+    with pytest.raises(ValueError, match=r"t\.csv: it lacks c, d; its columns are name, a, b, a2$"):
+        read_table(path, ["a", "c", "d"])
+    with pytest.raises(ValueError, match="a appear more than once"):
+        read_table(path, ["a", "a"])
+
+
+def test_columns_of_a_nameless_table_are_all_kept(write):
+    assert read_table(write("t.csv", "1,2\n"), ["a"]).tolist() == [[1, 2]]
+
+
+def test_parquet_types_and_index(tmp_path):
+    path = tmp_path / "year=2020" / "t.parquet"
+    path.parent.mkdir()
+    frame = pd.DataFrame(
+        {
+            "integer": pd.array([1, None], dtype="Int64"),
+            "float32": np.array([0.5, np.nan], dtype=np.float32),
+            "boolean": [True, False],
+            "nothing": [None, None],
+        },
+        index=[7, 8],
+    )
+    frame.to_parquet(path)
+    table = read_table(path)
+    assert list(table.columns) == list(frame.columns)  # neither the index nor "year"
+    nan = np.nan
+    np.testing.assert_array_equal(table.to_numpy(), [[1, 0.5, 1, nan], [nan, nan, 0, nan]])
+    assert set(table.dtypes) == {np.dtype(float)}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [["x", "y"], pd.to_datetime(["2020", "2021"]), pd.Categorical(["a", "b"])],
+    ids=["text", "date", "category"],
+)
+def test_columns_that_are_not_numbers_are_named(tmp_path, column):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"good": [1.0, 2.0], "bad": column}).to_parquet(path)
+    with pytest.raises(ValueError, match=r"columns bad are not numbers; drop or .* --columns$"):
+        read_table(path)
+    assert list(read_table(path, ["good"]).columns) == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "expected"),
+    [({"data": ARRAY}, ARRAY), ({"X": ARRAY, "y": np.ones(2)}, ARRAY)],
+)
+def test_npz(tmp_path, arrays, expected):
+    np.savez(tmp_path / "t.npz", **arrays)
+    np.testing.assert_array_equal(read_table(tmp_path / "t.npz"), expected)
+
+
+def npz(**arrays):
+    def create(path):
+        np.savez(path, **arrays)
+
+    return create
+
+
+def pickled(path):
+    np.save(path, np.array([["a", {}]], dtype=object), allow_pickle=True)
+
+
+def huge_header(path):
+    np.save(path, np.ones((2, 2)))
+    path.write_bytes(path.read_bytes().replace(b"(2, 2), }      ", b"(2, 9999999999)"))
+
+
+def truncated(name):
+    def create(path):
+        write_table(
+            pd.DataFrame(np.random.default_rng(0).normal(size=(500, 3))), path.with_name(name)
+        )
+        path.write_bytes(path.with_name(name).read_bytes()[:-2000])
+
+    return create
+
+
+def archive_of_text(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("hello.txt", "hello")
+
+
+BAD_FILES = {
+    "missing": ("t.csv", None, "no such file"),
+    "folder": ("t.csv", lambda path: path.mkdir(), "is a folder"),
+    "unknown suffix": ("t.xlsx", "1,2\n", r"unknown format: supported are \.csv, .*\.npz"),
+    "no suffix": ("csv", "1,2\n", "unknown format"),
+    "empty": ("t.csv", "", "is empty"),
+    "blank": ("t.csv", "\n\n\n", "is empty"),
+    "empty gz": ("t.csv.gz", "", "is empty"),
+    "empty npy": ("t.npy", "", "is empty"),
+    "empty parquet": ("t.parquet", "", "is empty"),
+    "header only": ("t.csv", "a,b\n", "no rows"),
+    "short row": ("t.csv", "a,b\n1,2\n3\n", "Row #3: Expected 2 columns, got 1"),
+    "long row": ("t.csv", "1,2\n3,4,5\n", "Row #2: Expected 2 columns, got 3"),
+    "header short": ("t.csv", "a,b\n1,2,3\n4,5,6\n", "Expected 2 columns, got 3"),
+    "text column": ("t.csv", "a,b,c\n1,x,y\n", "columns b, c are not numbers"),
+    "date column": ("t.csv", "a,b\n1,2020-01-01\n", "columns b are not numbers"),
+    "semicolons": ("t.csv", "a;b\n1;2\n", "columns a;b are not numbers"),
+    "repeated name": ("t.csv", "a,b,a\n1,2,3\n", "a appear more than once"),
+    "row numbers": ("t.csv", ",a,b\n0,1,2\n", "no name"),
+    "not utf-8": ("t.csv", b"\xff\xfe\x00a,b\n1,2\n", "can't read"),
+    "text as gz": ("t.tsv.gz", lambda path: path.write_text("1\t2\n"), "(?i)not a gzip"),
+    "text as parquet": ("t.parquet", "a,b\n1,2\n", "can't read"),
+    "text as npy": ("t.npy", "a,b\n1,2\n", "can't read"),
+    "text as npz": ("t.npz", "a,b\n1,2\n", "not an npz archive"),
+    "zip as npz": ("t.npz", archive_of_text, "two-dimensional"),
+    "truncated parquet": ("t.parquet", truncated("whole.parquet"), "can't read"),
+    "truncated npy": ("t.npy", truncated("whole.npy"), "can't read"),
+    "truncated gz": ("t.csv.gz", truncated("whole.csv.gz"), "can't read"),
+    "impossible npy": ("t.npy", huge_header, "can't read"),
+    "pickle": ("t.npy", lambda path: path.write_bytes(pickle.dumps(ARRAY)), "can't read"),
+    "objects": ("t.npy", pickled, "allow_pickle=False"),
+    "objects in npz": ("t.npz", npz(X=np.array([[{}]], dtype=object)), "allow_pickle=False"),
+    "two arrays": ("t.npz", npz(a=ARRAY, b=ARRAY), "one named X, but holds a, b"),
+    "no arrays": ("t.npz", npz(), "one named X"),
+    "one dimension": ("t.npz", npz(a=np.ones(3)), r"two-dimensional .* shape \(3,\)"),
+    "three dimensions": ("t.npz", npz(a=np.ones((3, 2, 2))), "two-dimensional"),
+    "strings": ("t.npz", npz(a=np.array([["a"]])), "array of numbers"),
+    "complex": ("t.npz", npz(a=np.array([[1j]])), "type complex128"),
+    "zero rows": ("t.npz", npz(a=np.ones((0, 3))), "no rows"),
+    "zero columns": ("t.npz", npz(a=np.ones((3, 0))), "no columns"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_bad_files(tmp_path, write, name, content, message):
+    path = tmp_path / name
+    if callable(content):
+        content(path)
+    elif content is not None:
+        write(name, content)
+    with pytest.raises((ValueError, OSError), match=message) as caught:
+        read_table(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_long_list_of_names_is_cut(write):
+    names = ",".join(f"c{i}" for i in range(30))
+    with pytest.raises(ValueError, match=r"c0, .*c9 and 20 more$"):
+        read_table(write("t.csv", names + "\n" + ",".join(["1"] * 30) + "\n"), ["z"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("t.npz", "unknown format"),
+        ("t.txt", r"supported are \.csv"),
+        ("nowhere/t.csv", "the folder .*nowhere doesn't exist"),
+        ("file/t.csv", "the folder .*file isn't a folder"),
+        ("folder.csv", "is a folder"),
+    ],
+)
+def test_bad_outputs_are_refused_and_nothing_is_left(tmp_path, name, message):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises((ValueError, OSError), match=message):
+        check_output(tmp_path / name)
+    with pytest.raises((ValueError, OSError)):
+        write_table(ARRAY, tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder.csv"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError, match="can't write"):
+        check_output(tmp_path / "t.csv")
+
+
+def test_check_writable_leaves_no_trace(tmp_path):
+    (tmp_path / "old.csv").write_text("old")
+    check_writable(tmp_path / "old.csv")
+    check_writable(tmp_path / "new.csv")
+    assert os.listdir(tmp_path) == ["old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "old"
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("old")
+
+    def write_half():
+        with atomic_write(path) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["t.txt"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_permissions_follow_the_umask(tmp_path, umask):
+    previous = os.umask(umask)
+    try:
+        with atomic_write(tmp_path / "t.txt") as temporary:
+            temporary.unlink()
+            temporary.touch(0o600)  # as writers do that make a private file of their own
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE((tmp_path / "t.txt").stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real" / "t.csv")
+    write_table(ARRAY, tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert read_table(tmp_path / "real" / "t.csv").shape == (2, 3)
+
+
+def test_a_device_is_not_replaced():
+    with pytest.raises(OSError, match="not a regular file"), atomic_write("/dev/null"):
+        pass

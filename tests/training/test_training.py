@@ -1,0 +1,234 @@
+import copy
+import math
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from roundtrip import RoundtripModel
+from roundtrip.networks import discriminator, mlp
+from roundtrip.training import AdversarialObjective, Validation, train
+from roundtrip.training.batches import batches
+from roundtrip.training.pool import FakePool
+
+
+class Setup:
+    """A tiny training problem with all its parts at hand."""
+
+    def __init__(self, *, averaging=0.0, learning_rate=1e-3, rows=256, selection_epochs=None):
+        generator = torch.Generator().manual_seed(0)
+        self.data = torch.randn(rows, 3, generator=generator)
+        model = RoundtripModel(
+            mlp(2, 3, (16, 16), generator=generator), mlp(3, 2, (16,), generator=generator), 2, 1.0
+        )
+        self.objective = AdversarialObjective(
+            model,
+            discriminator(3, (16, 16), generator=generator),
+            discriminator(2, (16, 16), generator=generator),
+            alpha=10.0,
+            beta=10.0,
+            learning_rate=learning_rate,
+            pool_size=5,
+            averaging=averaging,
+            generator=generator,
+        )
+        self.validation = Validation(
+            self.objective.kept,
+            self.data[:50].double(),
+            sigmas=(0.05, 0.2, 1.0),
+            selection_epochs=selection_epochs,
+            n_samples=50,
+            scale=0.5,
+            df=1.0,
+            seed=0,
+        )
+        self.stream = batches(self.data, 32, sampling="shuffle", generator=generator)
+
+    def train(self, **settings):
+        settings = {"steps_per_epoch": 4, "max_epochs": 3, "patience": 10} | settings
+        return train(self.objective, self.stream, self.validation, **settings)
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.9])
+def test_training_changes_every_weight_of_every_network(averaging):
+    setup = Setup(averaging=averaging)
+    before = copy.deepcopy(setup.objective.networks.state_dict())
+    setup.train()
+    after = setup.objective.networks.state_dict()
+    still = [
+        name
+        for name, value in after.items()
+        if torch.equal(value, before[name]) and not name.endswith(".sigma")
+    ]
+    # The loss does not depend on a bias that batch norm subtracts again.
+    assert all(name.endswith("2.bias") and "discriminator" in name for name in still)
+    assert len(still) <= 2
+
+
+def test_losses_are_those_of_the_paper():
+    """Eq. (13) and (14), computed by hand on the first batch."""
+    setup = Setup()
+    networks = copy.deepcopy(setup.objective.networks).train()
+    G, H = networks["model"].generator, networks["model"].encoder
+    D_x, D_z = networks["discriminator_x"], networks["discriminator_z"]
+    x = setup.data[:32]
+    state = setup.objective._generator.get_state()
+    losses = setup.objective.step(x)
+    setup.objective._generator.set_state(state)
+    z = torch.randn(32, 2, generator=setup.objective._generator)
+    with torch.no_grad():
+        expected = {
+            "g_adversarial": ((D_x(G(z)) - 1) ** 2).mean(),
+            "h_adversarial": ((D_z(H(x)) - 1) ** 2).mean(),
+            "roundtrip_x": ((x - G(H(x))) ** 2).mean(),
+            "roundtrip_z": ((z - H(G(z))) ** 2).mean(),
+            "d_x": (((D_x(x) - 1) ** 2).mean() + (D_x(G(z)) ** 2).mean()) / 2,
+            "d_z": (((D_z(z) - 1) ** 2).mean() + (D_z(H(x)) ** 2).mean()) / 2,
+        }
+    assert losses.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(losses[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_moves_generators_by_their_loss_and_discriminators_by_theirs():
+    setup = Setup()
+    objective = setup.objective
+    objective.step(setup.data[:32])
+    gradients = {name: p.grad for name, p in objective.networks.named_parameters()}
+    assert all(g is not None and torch.isfinite(g).all() for g in gradients.values())
+    assert all(p.requires_grad for p in objective.networks.parameters())
+
+
+def test_best_weights_are_restored():
+    setup = Setup()
+    result = setup.train(max_epochs=8)
+    history = result.history["validation_log_likelihood"]
+    assert result.best_epoch == 1 + int(np.argmax(history))
+    assert setup.validation() == pytest.approx(max(history))
+    assert setup.objective.kept.sigma.item() == result.history["sigma"][result.best_epoch - 1]
+
+
+def test_patience_stops_training():
+    setup = Setup(learning_rate=1e-12)
+    setup.validation.sigmas = setup.validation.sigmas[:1]
+    scores = iter([1.0, 3.0] + [2.0] * 50)
+    original = setup.validation
+
+    class Scripted:
+        model, selection_epochs = original.model, None
+
+        def __call__(self):
+            return next(scores)
+
+    setup.validation = Scripted()
+    result = setup.train(max_epochs=50, patience=4)
+    assert (result.stopped_by, result.n_epochs, result.best_epoch) == ("patience", 6, 2)
+
+
+def test_patience_waits_until_sigma_is_settled():
+    setup = Setup(selection_epochs=6, learning_rate=1e-12)
+    result = setup.train(max_epochs=50, patience=2)
+    assert result.stopped_by == "patience"
+    assert result.n_epochs >= 8
+
+
+def test_sigma_is_settled_after_the_selection_epochs():
+    setup = Setup(selection_epochs=2)
+    setup.validation()
+    setup.validation()
+    setup.objective.kept.sigma.fill_(0.3)  # not on the grid
+    setup.validation()
+    assert setup.objective.kept.sigma.item() == pytest.approx(0.3)
+
+
+def test_history_has_every_loss_an_epoch():
+    history = Setup().train(max_epochs=3).history
+    assert set(history) == {
+        "g_adversarial", "h_adversarial", "roundtrip_x", "roundtrip_z", "d_x", "d_z",
+        "validation_log_likelihood", "sigma", "learning_rate", "seconds",
+    }  # fmt: skip
+    assert {len(values) for values in history.values()} == {3}
+    assert history["seconds"] == sorted(history["seconds"])
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_divergence_goes_back_to_good_weights(times):
+    setup = Setup()
+    step, calls = setup.objective.step, []
+
+    def sometimes_nan(x):
+        calls.append(x)
+        losses = step(x)
+        if len(calls) in range(6, 6 + times):
+            with torch.no_grad():
+                setup.objective.model.generator[0].weight.fill_(math.nan)
+            losses["d_x"] = torch.tensor(math.nan)
+        return losses
+
+    setup.objective.step = sometimes_nan
+    with pytest.warns(ConvergenceWarning, match=f"diverged {min(times, 4)} time"):
+        result = setup.train(max_epochs=4)
+    weights = setup.objective.networks.state_dict().values()
+    assert all(torch.isfinite(value).all() for value in weights)
+    assert setup.objective.learning_rate == pytest.approx(1e-3 / 2 ** min(times, 3))
+    assert (result.stopped_by, result.n_epochs) == (
+        ("max_epochs", 4) if times == 1 else ("divergence", 1)
+    )
+
+
+def test_nan_from_the_first_step_leaves_finite_weights():
+    setup = Setup(learning_rate=1e30)
+    with pytest.warns(ConvergenceWarning, match="untrained"):
+        result = setup.train()
+    assert result.best_epoch == 0
+    weights = setup.objective.networks.state_dict().values()
+    assert all(torch.isfinite(value).all() for value in weights)
+
+
+def test_interrupt_keeps_the_best_weights_so_far():
+    setup = Setup()
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.warns(ConvergenceWarning, match="interrupted after"):
+        result = setup.train(max_epochs=100_000, patience=100_000)
+    assert result.stopped_by == "interrupt"
+    assert 0 < result.n_epochs < 100_000
+    assert setup.validation() == pytest.approx(max(result.history["validation_log_likelihood"]))
+
+
+def test_batches_with_replacement_and_shuffled():
+    data = torch.arange(10.0)[:, None]
+    shuffled = batches(data, 5, sampling="shuffle", generator=torch.Generator().manual_seed(0))
+    for _ in range(3):
+        assert sorted(torch.cat([next(shuffled), next(shuffled)]).flatten()) == list(range(10))
+    drawn = batches(data, 1000, sampling="replacement", generator=torch.Generator().manual_seed(0))
+    counts = torch.bincount(next(drawn)[:, 0].long())
+    assert counts.min() > 50
+    small = batches(data[:3], 7, sampling="shuffle", generator=torch.Generator().manual_seed(0))
+    assert next(small).shape == (7, 1)
+
+
+def test_pool_mixes_old_and_new():
+    pool = FakePool(3, torch.Generator().manual_seed(0))
+    seen = [pool.exchange(torch.full((1, 1), float(i))).item() for i in range(200)]
+    ages = np.arange(200) - np.array(seen)
+    assert (ages[:3] == 0).all()
+    assert 0.4 < (ages[3:] == 0).mean() < 0.6
+    assert (ages >= 0).all()
+    assert len(pool.batches) == 3
+    assert FakePool(0, torch.Generator()).exchange(torch.ones(1)) == 1
+
+
+def test_averaging_follows_the_weights():
+    setup = Setup(averaging=0.5)
+    assert setup.objective.kept is not setup.objective.model
+    for _ in range(30):
+        setup.objective.step(setup.data[:32])
+    pairs = zip(setup.objective.kept.parameters(), setup.objective.model.parameters(), strict=True)
+    for average, weight in pairs:
+        assert not torch.equal(average, weight)
+        assert (average - weight).abs().max() < 0.05
