@@ -19,7 +19,7 @@ from roundtrip.datasets import make_independent_mixture, make_involute, make_oct
 
 RESULTS = Path(__file__).parent / "results" / "simulated.json"
 SEED = 0
-TRAIN_ROWS, TEST_ROWS, TEST_DRAWS = 18_000, 2_000, 4_000
+TRAIN_ROWS, TEST_ROWS, TEST_DRAWS = 18_000, 2_000, 2_000
 
 DATASETS = {
     "mixture, sd 0.1": lambda: make_independent_mixture(20_000, sd=0.1, random_state=SEED),

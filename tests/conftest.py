@@ -18,6 +18,7 @@ TINY = {
     "discriminator_x_hidden": (16, 16),
     "discriminator_z_hidden": (16, 16),
     "max_epochs": 2,
+    "min_steps_per_epoch": 4,
     "batch_size": 32,
     "validation_samples": 50,
     "n_samples": 100,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 LEAKY_SLOPE = 0.2
 
@@ -22,7 +22,7 @@ def mlp(
     """
     layers: list[nn.Module] = []
     for width in hidden:
-        layers += [_linear(in_features, width, generator), nn.LeakyReLU(LEAKY_SLOPE)]
+        layers += [_linear(in_features, width, generator), _leaky_relu()]
         in_features = width
     return nn.Sequential(*layers, _linear(in_features, out_features, generator))
 
@@ -31,6 +31,9 @@ def discriminator(
     in_features: int, hidden: Sequence[int], *, generator: torch.Generator
 ) -> nn.Sequential:
     """Network from `(rows, in_features)` to one real-or-fake score a row, `(rows, 1)`.
+
+    Several batches may be judged side by side: `(rows, batches, in_features)` gives
+    `(rows, batches, 1)`, with each batch normalised by its own statistics.
 
     The first layer is leaky ReLU, the later ones are batch-normalised tanh, as in the authors'
     own experiments.
@@ -43,9 +46,39 @@ def discriminator(
     layers: list[nn.Module] = []
     for depth, width in enumerate(hidden):
         layers.append(_linear(in_features, width, generator))
-        layers += [nn.LeakyReLU(LEAKY_SLOPE)] if depth == 0 else [nn.BatchNorm1d(width), nn.Tanh()]
+        layers += [_leaky_relu()] if depth == 0 else [BatchNorm(width), nn.Tanh()]
         in_features = width
     return nn.Sequential(*layers, _linear(in_features, 1, generator))
+
+
+class BatchNorm(nn.Module):
+    """Batch norm of the current batch, for `(rows, width)` or `(rows, batches, width)`.
+
+    It keeps no running statistics: a discriminator is only ever used in training.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise each batch over its rows."""
+        batches = x.shape[1] if x.ndim == 3 else 1
+        # Batches side by side are to batch norm just more columns: one call serves them all.
+        columns = nn.functional.batch_norm(
+            x.reshape(len(x), -1),
+            running_mean=None,
+            running_var=None,
+            weight=self.weight.repeat(batches),
+            bias=self.bias.repeat(batches),
+            training=True,
+        )
+        return columns.view_as(x)
+
+
+def _leaky_relu() -> nn.LeakyReLU:
+    return nn.LeakyReLU(LEAKY_SLOPE, inplace=True)  # the sign survives, so backward still works
 
 
 def _linear(in_features: int, out_features: int, generator: torch.Generator) -> nn.Linear:

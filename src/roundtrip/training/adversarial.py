@@ -74,10 +74,8 @@ class AdversarialObjective:
         z = torch.randn(
             len(x), self.model.latent_dim, generator=self._generator, device=x.device, dtype=x.dtype
         )
-        self.networks.train()
 
         # G and H: L(G, H) = L_GAN(G) + L_GAN(H) + L_RT(G, H).
-        self._discriminators.requires_grad_(False)
         fake_z = self.model.encode(x)
         # G is the largest network: both of its calls go through it as one batch.
         fake_x, roundtrip_x = self.model.generate(torch.cat([z, fake_z])).split(len(x))
@@ -97,8 +95,7 @@ class AdversarialObjective:
         self._update(self._optimizer_gh, total)
         self._average()
 
-        # D_x and D_z: real against fakes from the pool; halved, as the authors do.
-        self._discriminators.requires_grad_(True)
+        # D_x and D_z: real against fakes from the pool.
         losses["d_x"] = self._discriminator_loss(D_x, x, self._pool_x.exchange(fake_x.detach()))
         losses["d_z"] = self._discriminator_loss(D_z, z, self._pool_z.exchange(fake_z.detach()))
         self._update(self._optimizer_d, losses["d_x"] + losses["d_z"])
@@ -116,15 +113,16 @@ class AdversarialObjective:
 
     @staticmethod
     def _discriminator_loss(discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
-        # eq. (13); real and fake go through separately: batch norm must not mix them.
-        return 0.5 * (
-            (discriminator(real) - 1).square().mean() + discriminator(fake).square().mean()
-        )
+        # Real and fake side by side: one pass, but batch norm does not mix them.
+        scores = discriminator(torch.stack([real, fake], dim=1))
+        # eq. (13); the mean over both halves the sum there, as the authors do.
+        return (scores - scores.new_tensor([[1.0], [0.0]])).square().mean()
 
     @staticmethod
     def _update(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
         optimizer.zero_grad()
-        loss.backward()
+        # Only the weights to be updated: G's loss also reaches those of D_x, which stay.
+        loss.backward(inputs=optimizer.param_groups[0]["params"])
         optimizer.step()
 
     def _adam(self, network: nn.Module) -> torch.optim.Adam:

@@ -120,6 +120,7 @@ def _epoch(
 ) -> dict[str, float]:
     """Mean losses over `steps` updates; raises `_DivergedError` at the first that is not finite."""
     total: dict[str, Tensor] = {}
+    objective.networks.train()
     for _ in range(steps):
         losses = objective.step(next(stream))
         for name, value in losses.items():
