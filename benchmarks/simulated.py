@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from roundtrip import Roundtrip, __version__
+from roundtrip.atomic import atomic_write
 from roundtrip.datasets import make_independent_mixture, make_involute, make_octagon_mixture
 
 RESULTS = Path(__file__).parent / "results" / "simulated.json"
@@ -40,7 +41,7 @@ def measure(dataset: str, preset: str) -> dict:
     wall, cpu = time.perf_counter(), time.process_time()
     est.fit(train)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    result = est.density(test, n_samples=TEST_DRAWS)
+    result = est.density(test, method="importance", n_samples=TEST_DRAWS)
     gap = result.log_density - data.log_density(test)
     return {
         "dataset": dataset,
@@ -55,6 +56,22 @@ def measure(dataset: str, preset: str) -> dict:
         "best_epoch": est.best_epoch_,
         "fit_seconds": wall,
         "fit_cpu_seconds": cpu,
+        "setting": setting(),
+    }
+
+
+def setting() -> dict:
+    """What a result depends on besides the code; results of another setting are not reused."""
+    return {
+        "seed": SEED,
+        "train_rows": TRAIN_ROWS,
+        "test_rows": TEST_ROWS,
+        "test_draws": TEST_DRAWS,
+        "roundtrip": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
     }
 
 
@@ -83,26 +100,17 @@ def main() -> None:
     arguments = parser.parse_args()
     results = []
     if RESULTS.exists() and not arguments.fresh:
-        results = json.loads(RESULTS.read_text())["results"]
+        earlier = json.loads(RESULTS.read_text())
+        results = [result for result in earlier if result["setting"] == setting()]
     for preset in arguments.presets:
         for dataset in DATASETS:
             if any((r["dataset"], r["preset"]) == (dataset, preset) for r in results):
                 continue
             results.append(measure(dataset, preset))
             results.sort(key=lambda r: (list(DATASETS).index(r["dataset"]), r["preset"]))
-            setting = {
-                "seed": SEED,
-                "train_rows": TRAIN_ROWS,
-                "test_rows": TEST_ROWS,
-                "test_draws": TEST_DRAWS,
-                "roundtrip": __version__,
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-                "cores": os.cpu_count(),
-                "threads": torch.get_num_threads(),
-            }
             RESULTS.parent.mkdir(exist_ok=True)
-            RESULTS.write_text(json.dumps({"setting": setting, "results": results}, indent=2))
+            with atomic_write(RESULTS) as temporary:
+                temporary.write_text(json.dumps(results, indent=2) + "\n")
             RESULTS.with_suffix(".md").write_text(table(results) + "\n")
     print(table(results))
 

@@ -11,6 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from roundtrip import ModelFileError, Roundtrip, load
+from roundtrip.persistence import read_model_file, write_model_file
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,8 @@ def test_column_names_survive(mixture, tmp_path):
 def test_parameters_of_any_kind_survive(mixture, tmp_path):
     settings = TINY | {
         "generator_hidden": [np.int64(8), 8],
+        "latent_dim": np.int64(2),
+        "sigma_grid": np.geomspace(0.01, 1, 5),
         "learning_rate": np.float32(1e-3),
         "random_state": np.random.RandomState(0),
         "device": torch.device("cpu"),
@@ -125,6 +128,33 @@ def test_foreign_safetensors_and_newer_versions(tmp_path):
     save_file({"a": torch.zeros(2)}, path, metadata={"format": "roundtrip-model", "version": "9"})
     with pytest.raises(ModelFileError, match="version '9'"):
         load(path)
+
+
+def test_overwriting_the_file_does_not_change_a_loaded_model(fitted, mixture, tmp_path):
+    path, other = tmp_path / "model.rt", tmp_path / "other.rt"
+    fitted.save(path)
+    again = load(path)
+    Roundtrip(**(TINY | {"random_state": 5}), latent_dim=2).fit(mixture.X * 7 + 3).save(other)
+    content = other.read_bytes()
+    with path.open("rb+") as file:  # in place, as cp does
+        file.write(content)
+    np.testing.assert_array_equal(
+        again.score_samples(mixture.X[:10]), fitted.score_samples(mixture.X[:10])
+    )
+
+
+@pytest.mark.parametrize("change", ["extra parameter", "missing key", "other widths"])
+def test_well_formed_files_of_another_release(change, model_file, tmp_path):
+    content, tensors = read_model_file(model_file)
+    if change == "extra parameter":
+        content["parameters"]["colour"] = "red"
+    elif change == "missing key":
+        del content["latent_dim"]
+    else:
+        content["parameters"]["generator_hidden"] = [3]
+    write_model_file(tmp_path / "model.rt", content, tensors)
+    with pytest.raises(ModelFileError, match="does not fit this release"):
+        load(tmp_path / "model.rt")
 
 
 def test_missing_file_folder_and_unwritable_path(fitted, tmp_path):

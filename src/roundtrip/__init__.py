@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from roundtrip.density import DensityEstimate
+    from roundtrip.density import DensityEstimate, DensityWarning
     from roundtrip.estimator import Roundtrip, load
     from roundtrip.model import RoundtripModel
     from roundtrip.persistence import ModelFileError
@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DensityEstimate",
+    "DensityWarning",
     "ModelFileError",
     "Roundtrip",
     "RoundtripModel",
@@ -22,6 +23,7 @@ __all__ = [
 
 _HOMES = {
     "DensityEstimate": "roundtrip.density",
+    "DensityWarning": "roundtrip.density",
     "ModelFileError": "roundtrip.persistence",
     "Roundtrip": "roundtrip.estimator",
     "RoundtripModel": "roundtrip.model",

@@ -5,7 +5,6 @@ mistake of the user is one line ``error: ...`` and exit code 2.
 """
 
 import json
-import math
 import re
 import sys
 import warnings
@@ -37,7 +36,7 @@ class OneLineMessages(TyperGroup):
                 sys.exit(super().main(*args, **kwargs))
             except typer.TyperException as error:
                 _complain("error", error.format_message())
-            except (ValueError, OSError, MemoryError) as error:
+            except (ValueError, OSError, MemoryError, RuntimeError) as error:
                 first_line = str(error).partition("\n")[0]  # the rest is scikit-learn's advice
                 _complain("error", re.sub(r"^\[Errno \d+\] ", "", first_line))
         sys.exit(2)
@@ -96,8 +95,8 @@ def fit(
     scale: Annotated[
         Literal["standard", "minmax", "none"] | None, typer.Option(help="How columns are scaled.")
     ] = None,
-    max_epochs: Annotated[int | None, typer.Option(min=1, help="Most passes over DATA.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Rows in one step.")] = None,
+    max_epochs: Annotated[int | None, typer.Option(min=1, help="Most epochs of training.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=2, help="Rows in one step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
     seed: Seed = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
@@ -147,13 +146,19 @@ def score(
     data: DataFile,
     output: TableOutput = None,
     method: Annotated[
-        Literal["importance", "laplace"], typer.Option(help="How the density is computed.")
-    ] = "importance",
-    n_samples: Annotated[int | None, typer.Option(min=1, help="Draws for each row.")] = None,
+        Literal["adaptive", "importance", "laplace"],
+        typer.Option(help="How the density is computed."),
+    ] = "adaptive",
+    tol: Annotated[
+        float | None, typer.Option(help="Standard error to reach, in nats (adaptive).")
+    ] = None,
+    n_samples: Annotated[
+        int | None, typer.Option(min=1, help="Draws for each row (importance).")
+    ] = None,
     sigma: Annotated[float | None, typer.Option(help="Noise other than the fitted.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write the log density of each row of DATA, its standard error and effective sample size.
+    """Write the log density of each row of DATA with its standard error and diagnostics.
 
     A model fitted with column names finds its columns by name; others are ignored.
 
@@ -161,21 +166,16 @@ def score(
     Example:
       roundtrip score people.rt new.csv -o scores.csv
     """
-    import pandas as pd
-
     from roundtrip import load
 
     _check_output(output, data)
     estimator = load(model)
     X = _read_for(estimator, data)
     estimator.set_params(verbose=0 if quiet else 1)
-    result = estimator.density(X, method=method, n_samples=n_samples, sigma=sigma)
-    names = ("log_density", "std_error", "ess")
-    _write(pd.DataFrame({name: getattr(result, name) for name in names}), output)
+    result = estimator.density(X, method=method, tol=tol, n_samples=n_samples, sigma=sigma)
+    _write(result.to_frame(), output)
     if output is not None and not quiet:
-        values = result.log_density
-        error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-        typer.echo(f"mean log-likelihood {values.mean():.4f} ± {error:.4f}", err=True)
+        typer.echo(result.summary(), err=True)
 
 
 @app.command()

@@ -18,12 +18,20 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
 from roundtrip.density import DensityEstimate, estimate
-from roundtrip.density.blocks import map_blocks
-from roundtrip.density.importance import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL
+from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
+from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
+from roundtrip.devices import resolve_device
 from roundtrip.model import RoundtripModel
 from roundtrip.networks import discriminator, mlp
-from roundtrip.parameters import check_choice, check_integer, check_number, check_widths
-from roundtrip.persistence import plain, read_model_file, write_model_file
+from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
+from roundtrip.parameters import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_widths,
+)
+from roundtrip.persistence import ModelFileError, plain, read_model_file, write_model_file
 from roundtrip.preprocessing import SCALES, Scaling
 from roundtrip.training import AdversarialObjective, Validation, train
 from roundtrip.training.batches import SAMPLING, batches
@@ -63,8 +71,10 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     validation_fraction : share of the rows held out to choose sigma and the epoch.
     validation_rows : at most so many of them are scored each epoch.
     validation_samples : importance draws a row in validation.
-    n_samples : importance draws a row in `score_samples`, `score` and `density`.
-    proposal_scale, proposal_df : of the Student-t proposal at H(x).
+    tol : standard error of a log density, in nats, that scoring aims at.
+    n_samples : draws a row of ``density(X, method="importance")``.
+    proposal_scale, proposal_df : of the Student-t proposal at H(x) that validation and
+        ``method="importance"`` use.
     device : "auto" (a CUDA GPU if there is one), or a torch device.
     random_state : seed; the same seed on the same machine gives the same fit.
     verbose : 1 shows a progress bar on stderr while fitting and scoring.
@@ -79,6 +89,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     best_epoch_ : int, the epoch whose weights were kept.
     history_ : dict of lists, one entry an epoch: every loss, "validation_log_likelihood" (in the
         user's units), "sigma", "learning_rate", "seconds".
+    columns_ : column labels of the DataFrame it was fitted on, or None.
     scoring_seed_ : int, seed of the draws that all scoring shares.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
 
@@ -117,6 +128,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         validation_fraction: float = 0.1,
         validation_rows: int = 500,
         validation_samples: int = 200,
+        tol: float = 0.05,
         n_samples: int = 2000,
         proposal_scale: float = 0.2,
         proposal_df: float = 1.0,
@@ -146,6 +158,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         self.validation_fraction = validation_fraction
         self.validation_rows = validation_rows
         self.validation_samples = validation_samples
+        self.tol = tol
         self.n_samples = n_samples
         self.proposal_scale = proposal_scale
         self.proposal_df = proposal_df
@@ -200,39 +213,46 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         return cls(latent_dim, **(settings | overrides))
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to the rows of `X`, `(rows, features)`; `y` is ignored."""
+        """Fit to the rows of `X`, `(rows, features)`; `y` is ignored.
+
+        If it fails, the estimator is what it was before.
+        """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any) -> Self:
         self._check_parameters()
+        device = resolve_device(self.device)
+        self.columns_ = list(X.columns) if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
-        random = check_random_state(self.random_state)
-        device = self._device()
-        scaling = Scaling.fit(X, self.scale)
-        self.scaling_ = scaling
+        random = _random_stream(self.random_state)
+        self.scaling_ = Scaling.fit(X, self.scale)
         self.latent_dim_ = (
-            default_latent_dim(X.shape[1]) if self.latent_dim == "auto" else self.latent_dim
+            default_latent_dim(X.shape[1]) if self.latent_dim == "auto" else int(self.latent_dim)
         )
         self.scoring_seed_ = int(random.randint(2**31 - 1))
         generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
+        training_randomness = torch.Generator(device).manual_seed(int(random.randint(2**31 - 1)))
 
         order = torch.randperm(len(X), generator=generator).numpy()
         held_out = min(max(1, round(self.validation_fraction * len(X))), len(X) - 1)
-        data = torch.from_numpy(scaling.apply(X)).to(device)
+        data = torch.from_numpy(self.scaling_.apply(X)).to(device)
         if not torch.isfinite(data.float()).all():
             raise ValueError("the table spans a range too wide for float32; rescale its columns")
         validation_data = data[order[:held_out]][: self.validation_rows]
         training_data = data[order[held_out:]].float()
 
-        model = self._build_model(generator).to(device)
-        critics = [
-            discriminator(features, hidden, generator=generator).to(device)
-            for features, hidden in (
-                (X.shape[1], self.discriminator_x_hidden),
-                (self.latent_dim_, self.discriminator_z_hidden),
-            )
-        ]
-        training_randomness = torch.Generator(device).manual_seed(int(random.randint(2**31 - 1)))
         objective = AdversarialObjective(
-            model,
-            *critics,
+            self._build_model(generator).to(device),
+            discriminator(X.shape[1], self.discriminator_x_hidden, generator=generator).to(device),
+            discriminator(self.latent_dim_, self.discriminator_z_hidden, generator=generator).to(
+                device
+            ),
             alpha=self.alpha,
             beta=self.beta,
             learning_rate=float(self.learning_rate),
@@ -249,14 +269,16 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             scale=self.proposal_scale,
             df=self.proposal_df,
             seed=self.scoring_seed_ + 1,  # scores must not reuse the draws sigma was chosen by
-            log_det=scaling.log_det,
-        )
-        stream = batches(
-            training_data, self.batch_size, sampling=self.sampling, generator=training_randomness
+            log_det=self.scaling_.log_det,
         )
         result = train(
             objective,
-            stream,
+            batches(
+                training_data,
+                self.batch_size,
+                sampling=self.sampling,
+                generator=training_randomness,
+            ),
             validation,
             steps_per_epoch=max(self.min_steps_per_epoch, len(training_data) // self.batch_size),
             max_epochs=self.max_epochs,
@@ -273,7 +295,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         self,
         X: Any,
         *,
-        method: str = "importance",
+        method: str = "adaptive",
+        tol: float | None = None,
+        max_evaluations: int = 20_000,
         n_samples: int | None = None,
         sigma: float | None = None,
     ) -> DensityEstimate:
@@ -282,8 +306,13 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         Parameters
         ----------
         X : `(rows, features)`.
-        method : "importance", eq. (5), or "laplace", eq. (12): closed form, error unknown.
-        n_samples : importance draws a row; the estimator's `n_samples` when None.
+        method : "adaptive": importance sampling until the standard error of a row is below `tol`;
+            "importance": eq. (5) with the paper's proposal; "laplace": the closed form of eq. (12),
+            error unknown.
+        tol : in nats; the estimator's `tol` when None. Rows that do not reach it raise one
+            `DensityWarning` and are marked in the result's `converged`.
+        max_evaluations : evaluations of G a row at most (adaptive).
+        n_samples : draws a row (importance); the estimator's `n_samples` when None.
         sigma : observation noise in scaled units; the fitted `sigma_` when None.
         """
         X = self._validated(X)
@@ -291,6 +320,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             self.model_,
             self.scaling_.apply(X),
             method=method,
+            tol=self.tol if tol is None else tol,
+            max_evaluations=max_evaluations,
             n_samples=self.n_samples if n_samples is None else n_samples,
             scale=self.proposal_scale,
             df=self.proposal_df,
@@ -317,13 +348,11 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
-        random = check_random_state(random_state)
+        random = _random_stream(random_state)
         z = torch.from_numpy(random.standard_normal((n_samples, self.latent_dim_)))
         noise = self.sigma_ * random.standard_normal((n_samples, self.n_features_in_))
         X = self.scaling_.undo(self._generate(z) + noise)
-        if hasattr(self, "feature_names_in_"):
-            return pd.DataFrame(X, columns=self.feature_names_in_)
-        return X
+        return X if self.columns_ is None else pd.DataFrame(X, columns=self.columns_)
 
     def transform(self, X: Any) -> np.ndarray:
         """The encoding H(x) of each row, `(rows, latent_dim)` float64."""
@@ -342,7 +371,6 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `roundtrip.load` reads; never half a file."""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
         content = {
             "parameters": {name: plain(value) for name, value in self.get_params().items()},
             "latent_dim": self.latent_dim_,
@@ -350,7 +378,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "n_iter": self.n_iter_,
             "best_epoch": self.best_epoch_,
             "history": self.history_,
-            "feature_names": None if names is None else names.tolist(),
+            "columns": plain(self.columns_),
         }
         tensors = {
             **{f"model.{name}": value for name, value in self.model_.state_dict().items()},
@@ -365,6 +393,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         check_is_fitted(self)
         return float(self.model_.sigma)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
     @property
     def _n_features_out(self) -> int:
         return self.latent_dim_
@@ -376,7 +407,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             mlp(latent_dim, features, self.generator_hidden, generator=generator),
             mlp(features, latent_dim, self.encoder_hidden, generator=generator),
             latent_dim,
-            sigma=1.0,
+            sigma=1.0 if self.sigma == "auto" else self.sigma,
         )
 
     def _validated(self, X: Any) -> np.ndarray:
@@ -391,20 +422,6 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         output = map_blocks(network, rows.to(self.model_.device), size)
         return output.double().cpu().numpy()
 
-    def _device(self) -> torch.device:
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            device = torch.device(self.device)
-            # Sums over draws are in float64, which not every device has.
-            torch.zeros(1, dtype=torch.float64, device=device).item()
-        except (RuntimeError, AssertionError, TypeError) as error:
-            raise ValueError(
-                f"device must be 'auto' or a torch device with float64 that is present, such as "
-                f"'cpu' or 'cuda', got {self.device!r}"
-            ) from error
-        return device
-
     def _check_parameters(self) -> None:
         if self.latent_dim != "auto":
             check_integer("latent_dim", self.latent_dim, minimum=1)
@@ -415,12 +432,11 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "discriminator_z_hidden",
         ):
             check_widths(name, getattr(self, name))
-        for name in ("alpha", "beta"):
+        for name in ("alpha", "beta", "learning_rate", "tol", "proposal_scale"):
             check_number(name, getattr(self, name), above=0)
-        for name in ("learning_rate", "proposal_scale", "proposal_df"):
-            check_number(name, getattr(self, name), above=0)
+        check_number("proposal_df", self.proposal_df, above=SMALLEST_DF, below=LARGEST_DF)
+        check_integer("batch_size", self.batch_size, minimum=2)
         for name in (
-            "batch_size",
             "max_epochs",
             "min_steps_per_epoch",
             "patience",
@@ -429,25 +445,24 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "n_samples",
         ):
             check_integer(name, getattr(self, name), minimum=1)
-        averaging = self.averaging
-        if averaging != 0:
-            check_number("averaging", averaging, above=0, below=1)
+        if self.averaging != 0:
+            check_number("averaging", self.averaging, above=0, below=1)
         check_integer("pool_size", self.pool_size, minimum=0)
         check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        sigma_limits = {"above": SMALLEST_SIGMA, "below": LARGEST_SIGMA}
         if self.sigma != "auto":
-            check_number("sigma", self.sigma, above=0)
-        if len(self.sigma_grid) == 0:
-            raise ValueError("sigma_grid must hold at least one value, got none")
-        for value in self.sigma_grid:
-            check_number("each value of sigma_grid", value, above=0)
+            check_number("sigma", self.sigma, **sigma_limits)
+        check_numbers("sigma_grid", self.sigma_grid, **sigma_limits)
         if self.sigma_epochs is not None:
             check_integer("sigma_epochs", self.sigma_epochs, minimum=1)
         check_choice("sampling", self.sampling, SAMPLING)
         check_choice("scale", self.scale, SCALES)
 
 
-def load(path: str | os.PathLike[str], *, device: str | torch.device = "cpu") -> Roundtrip:
+def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -> Roundtrip:
     """Read an estimator that `Roundtrip.save` wrote. No code from the file is executed.
+
+    It computes on `device`; "auto" is a CUDA GPU if there is one.
 
     Raises `ModelFileError` if the file is damaged or is no model file, `OSError` if it can't be
     read.
@@ -462,7 +477,19 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "cpu") ->
     >>> bool((again.score_samples(X) == est.score_samples(X)).all())
     True
     """
+    target = resolve_device(device)
     content, tensors = read_model_file(path)
+    try:
+        return _restored(content, tensors, target)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ModelFileError(
+            f"{path} does not fit this release of roundtrip, perhaps it is of a newer one: {error}"
+        ) from error
+
+
+def _restored(
+    content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device
+) -> Roundtrip:
     parameters: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in content["parameters"].items()
@@ -477,12 +504,20 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "cpu") ->
     est.best_epoch_ = content["best_epoch"]
     est.history_ = content["history"]
     est.n_features_in_ = len(est.scaling_.shift)
-    if content["feature_names"] is not None:
-        est.feature_names_in_ = np.array(content["feature_names"], dtype=object)
+    est.columns_ = content["columns"]
+    if est.columns_ is not None and all(isinstance(name, str) for name in est.columns_):
+        est.feature_names_in_ = np.array(est.columns_, dtype=object)
     model = est._build_model(torch.Generator())
     model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})
     est.model_ = model.eval().to(device)
     return est
+
+
+def _random_stream(
+    random_state: int | np.random.RandomState | None,
+) -> np.random.RandomState:
+    """A stream of random numbers; None is a new one, not NumPy's global state."""
+    return np.random.RandomState() if random_state is None else check_random_state(random_state)
 
 
 def default_latent_dim(features: int) -> int:

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from roundtrip.noise import isotropic_log_prob
+from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA, isotropic_log_prob
 from roundtrip.parameters import check_integer, check_number
 
 
@@ -36,7 +36,7 @@ class RoundtripModel(nn.Module):
         self.generator = generator
         self.encoder = encoder
         self.latent_dim = check_integer("latent_dim", latent_dim, minimum=1)
-        sigma = check_number("sigma", sigma, above=0)
+        sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
         self.register_buffer("sigma", torch.tensor(sigma, dtype=torch.float64))
 
     @property
@@ -52,18 +52,14 @@ class RoundtripModel(nn.Module):
         """H(x), `(rows, features)` → `(rows, latent_dim)`: a start, not a maximiser."""
         return self.encoder(x.to(_dtype(self.encoder)))
 
-    def squared_residual(self, x: Tensor, z: Tensor) -> Tensor:
-        """``|x - G(z)|²``, one value a row, in float64."""
-        return (x.double() - self.generate(z).double()).square().sum(-1)
-
     def log_prior(self, z: Tensor) -> Tensor:
         """log N(z | 0, I), one value for each vector along the last axis, in float64."""
         return -0.5 * z.double().square().sum(-1) - 0.5 * self.latent_dim * math.log(2 * math.pi)
 
     def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x, z) = log p(x | z) + log p(z), one value a row, in float64."""
-        likelihood = isotropic_log_prob(self.squared_residual(x, z), self.sigma, x.shape[-1])
-        return likelihood + self.log_prior(z)
+        squared = (x.double() - self.generate(z).double()).square().sum(-1)
+        return isotropic_log_prob(squared, self.sigma, x.shape[-1]) + self.log_prior(z)
 
 
 def _dtype(network: nn.Module) -> torch.dtype:

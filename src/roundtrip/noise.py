@@ -5,6 +5,9 @@ import math
 import torch
 from torch import Tensor
 
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-7, 1e7
+"""Beyond these, residuals over sigma lose their digits in float64."""
+
 
 def isotropic_log_prob(squared_residual: Tensor, sigma: Tensor | float, features: int) -> Tensor:
     """log N(x | G(z), sigma² I) from ``|x - G(z)|²``, the observation model of eq. (3).

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:
     """`value` as an int of at least `minimum`.
@@ -50,6 +52,29 @@ def check_widths(name: str, value: Any) -> tuple[int, ...]:
     Traceback (most recent call last):
     ValueError: generator_hidden must be a sequence of layer widths such as (128, 128), got 64
     """
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0:
+    if is_sequence(value) and len(value) > 0:
         return tuple(check_integer(f"each width of {name}", width, minimum=1) for width in value)
     raise ValueError(f"{name} must be a sequence of layer widths such as (128, 128), got {value!r}")
+
+
+def check_numbers(name: str, value: Any, *, above: float, below: float = math.inf) -> list[float]:
+    """`value` as a list of at least one number strictly between `above` and `below`.
+
+    >>> check_numbers("sigma_grid", 0.1, above=0)
+    Traceback (most recent call last):
+    ValueError: sigma_grid must be a sequence of numbers, got 0.1
+    """
+    if is_sequence(value) and len(value) > 0:
+        return [check_number(f"each of {name}", item, above=above, below=below) for item in value]
+    raise ValueError(f"{name} must be a sequence of numbers, got {value!r}")
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether `value` is a list, tuple or one-dimensional array.
+
+    >>> is_sequence((1, 2)), is_sequence("12")
+    (True, False)
+    """
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1
+    return isinstance(value, Sequence) and not isinstance(value, str)

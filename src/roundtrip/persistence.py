@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from roundtrip.atomic import atomic_write
+from roundtrip.parameters import is_sequence
 
 FORMAT = "roundtrip-model"
 FORMAT_VERSION = "1"
@@ -65,9 +65,9 @@ def plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, np.random.RandomState):
         return None  # a stream of random numbers is spent by the fit; it has no value to keep
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if is_sequence(value):
         return [plain(item) for item in value]
     return value
 
@@ -78,7 +78,9 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             names = file.keys()
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
+            # Clones: the tensors as read are views of the file, which may change later.
+            tensors = {name: file.get_tensor(name).clone() for name in names}
+            return file.metadata() or {}, tensors
     except (SafetensorError, ValueError, RuntimeError) as error:
         raise ModelFileError(f"{path} is damaged or is not a Roundtrip model file") from error
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 SCALES = ("standard", "minmax", None)
 
@@ -35,8 +35,8 @@ class Scaling:
                 standard = StandardScaler().fit(X)
                 shift, scale = standard.mean_, standard.scale_
             elif kind == "minmax":
-                minmax = MinMaxScaler().fit(X)
-                shift, scale = minmax.data_min_, 1 / minmax.scale_
+                shift, width = X.min(axis=0), np.ptp(X, axis=0)
+                scale = np.where(width > 0, width, 1.0)
             else:
                 shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
         bad = ~(np.isfinite(shift) & np.isfinite(scale) & (scale > 0))

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -5,7 +7,7 @@ from oracles import LinearModel
 from torch import nn
 
 from roundtrip import RoundtripModel
-from roundtrip.density import estimate
+from roundtrip.density import DensityWarning, estimate
 from roundtrip.networks import mlp
 
 
@@ -17,8 +19,10 @@ def network():
     )
 
 
-@pytest.mark.parametrize("method", ["importance", "laplace"])
-@pytest.mark.parametrize("n_samples", [7, 100, 5000])
+@pytest.mark.parametrize(
+    ("method", "n_samples"),
+    [("adaptive", 1), ("importance", 7), ("importance", 100), ("importance", 5000), ("laplace", 1)],
+)
 def test_rows_do_not_depend_on_each_other(network, method, n_samples):
     x = np.random.default_rng(0).normal(size=(300, 4))
     rows = [0, 1, 150, 299]
@@ -31,10 +35,14 @@ def test_rows_do_not_depend_on_each_other(network, method, n_samples):
 
 def test_accepts_arrays_lists_and_tensors(network):
     x = [[0.0, 1.0, 2.0, 3.0]]
-    as_list = estimate(network, x, n_samples=50).log_density
-    np.testing.assert_array_equal(as_list, estimate(network, np.array(x), n_samples=50).log_density)
+    as_list = estimate(network, x, method="importance", n_samples=50).log_density
+    np.testing.assert_array_equal(
+        as_list, estimate(network, np.array(x), method="importance", n_samples=50).log_density
+    )
     tensor = torch.tensor(x, requires_grad=True)
-    np.testing.assert_array_equal(as_list, estimate(network, tensor, n_samples=50).log_density)
+    np.testing.assert_array_equal(
+        as_list, estimate(network, tensor, method="importance", n_samples=50).log_density
+    )
     assert as_list.dtype == np.float64
 
 
@@ -42,7 +50,7 @@ def test_leaves_the_model_as_it_was(network):
     network.train()
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    estimate(network, np.zeros((2, 4)), n_samples=10)
+    estimate(network, np.zeros((2, 4)), method="importance", n_samples=10)
     assert network.training
     assert all(p.grad is None for p in network.parameters())
     assert torch.equal(torch.get_rng_state(), before)  # the global stream is not touched
@@ -50,8 +58,10 @@ def test_leaves_the_model_as_it_was(network):
 
 def test_far_away_rows_have_finite_densities(network):
     x = np.array([[0.0] * 4, [1e4] * 4, [1e30] * 4, [1e45] * 4])
-    for method in ("importance", "laplace"):
-        density = estimate(network, x, method=method, n_samples=100).log_density
+    for method in ("adaptive", "importance", "laplace"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DensityWarning)  # 1e45 is rather far
+            density = estimate(network, x, method=method, n_samples=100).log_density
         assert np.isfinite(density).all()
         assert (np.diff(density) < 0).all()
 
@@ -78,6 +88,13 @@ def test_user_networks_without_parameters():
         ({"scale": 0.0}, "scale"),
         ({"df": -1.0}, "df"),
         ({"sigma": float("nan")}, "sigma"),
+        ({"sigma": 1e-200}, "sigma"),
+        ({"df": 1e15}, "df"),
+        ({"tol": 0.0}, "tol"),
+        ({"max_evaluations": 0}, "max_evaluations"),
+        ({"random_state": -1}, "random_state"),
+        ({"x": [["a", "b"]]}, "numbers"),
+        ({"x": [[0.0, 0.0, 0.0]]}, "3 features"),
         ({"x": [1.0, 2.0]}, "shape"),
         ({"x": np.empty((0, 2))}, "shape"),
         ({"x": [[np.nan, 1.0]]}, "NaN"),
@@ -90,6 +107,13 @@ def test_bad_input(arguments, message):
         estimate(LinearModel(1, 2).model, **arguments)
 
 
+def test_networks_that_do_not_fit_the_data():
+    with pytest.raises(ValueError, match="generator makes rows of shape"):
+        estimate(RoundtripModel(nn.Linear(2, 3), nn.Linear(4, 2), 2, 0.1), np.zeros((1, 4)))
+    with pytest.raises(ValueError, match="encoder makes codes of shape"):
+        estimate(RoundtripModel(nn.Linear(2, 4), nn.Linear(4, 3), 2, 0.1), np.zeros((1, 4)))
+
+
 @pytest.mark.parametrize("sigma", [0.0, -1.0, float("nan")])
 def test_bad_sigma_of_a_model(sigma):
     with pytest.raises(ValueError, match="sigma"):
@@ -100,6 +124,6 @@ def test_memory_is_bounded_by_the_block(network):
     """No tensor that G sees grows with the number of rows or of draws."""
     largest = []
     network.generator.register_forward_hook(lambda _, z, x: largest.append(len(x)))
-    estimate(network, np.zeros((500, 4)), n_samples=64)
-    estimate(network, np.zeros((2, 4)), n_samples=50_000)
+    estimate(network, np.zeros((500, 4)), method="importance", n_samples=64)
+    estimate(network, np.zeros((2, 4)), method="importance", n_samples=50_000)
     assert len(set(largest)) == 1

@@ -36,7 +36,15 @@ def test_linear_generator_exact_within_four_standard_errors(latent_dim, features
 def test_result_does_not_depend_on_proposal(scale, df, n_samples):
     linear = LinearModel(5, 7)
     x = linear.points(20)
-    result = estimate(linear.model, x, n_samples=n_samples, scale=scale, df=df, random_state=3)
+    result = estimate(
+        linear.model,
+        x,
+        method="importance",
+        n_samples=n_samples,
+        scale=scale,
+        df=df,
+        random_state=3,
+    )
     assert within(result, linear.log_density(x)).all()
 
 
@@ -47,7 +55,7 @@ def test_standard_errors_are_calibrated():
     truth = linear.log_density(x)
     z, ratio = [], []
     for seed in range(300):
-        result = estimate(linear.model, x, n_samples=2000, random_state=seed)
+        result = estimate(linear.model, x, method="importance", n_samples=2000, random_state=seed)
         z.append((result.log_density - truth)[0] / result.std_error[0])
         ratio.append(np.exp(result.log_density - truth)[0])
     assert 0.85 < np.std(z) < 1.15
@@ -57,7 +65,7 @@ def test_standard_errors_are_calibrated():
 def test_effective_sample_size_and_error_agree_with_their_definitions():
     linear = LinearModel(2, 2)
     x = linear.points(1)
-    result = estimate(linear.model, x, n_samples=1000, random_state=5)
+    result = estimate(linear.model, x, method="importance", n_samples=1000, random_state=5)
     draws, log_q = student_t_draws(1000, 2, 1.0, row_generators(x, seed=5)[0])
     z = linear.model.encode(torch.from_numpy(x)) + 0.5 * draws
     log_w = linear.model.log_joint(torch.from_numpy(x), z) - (log_q - 2 * np.log(0.5))
@@ -84,7 +92,9 @@ def test_all_sigmas_come_from_one_set_of_evaluations():
     )
     on_the_grid = len(calls)
     for column, sigma in enumerate(sigmas):
-        single = estimate(linear.model, x, n_samples=500, sigma=sigma, random_state=0)
+        single = estimate(
+            linear.model, x, method="importance", n_samples=500, sigma=sigma, random_state=0
+        )
         np.testing.assert_allclose(grid[:, column], single.log_density, rtol=1e-12)
     assert len(calls) == 4 * on_the_grid
 
@@ -106,8 +116,10 @@ def test_errors_of_different_rows_are_independent():
     linear = LinearModel(2, 2)
     x = linear.points(400)
     truth = linear.log_density(x)
-    result = estimate(linear.model, x, n_samples=200)
+    result = estimate(linear.model, x, method="importance", n_samples=200)
     z = (result.log_density - truth) / result.std_error
     assert abs(z.mean()) < 4 / np.sqrt(len(z)) + 0.5 * result.std_error.mean()  # bias of the log
-    twice = estimate(linear.model, np.repeat(x[:1], 2, axis=0), n_samples=200).log_density
+    twice = estimate(
+        linear.model, np.repeat(x[:1], 2, axis=0), method="importance", n_samples=200
+    ).log_density
     assert twice[0] == twice[1]

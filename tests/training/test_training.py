@@ -1,12 +1,11 @@
 import copy
 import math
-import os
 import signal
-import threading
 
 import numpy as np
 import pytest
 import torch
+from oracles import LinearModel
 from sklearn.exceptions import ConvergenceWarning
 
 from roundtrip import RoundtripModel
@@ -114,7 +113,7 @@ def test_best_weights_are_restored():
     result = setup.train(max_epochs=8)
     history = result.history["validation_log_likelihood"]
     assert result.best_epoch == 1 + int(np.argmax(history))
-    assert setup.validation() == pytest.approx(max(history))
+    assert setup.validation(1) == pytest.approx(max(history))
     assert setup.objective.kept.sigma.item() == result.history["sigma"][result.best_epoch - 1]
 
 
@@ -127,7 +126,7 @@ def test_patience_stops_training():
     class Scripted:
         model, selection_epochs = original.model, None
 
-        def __call__(self):
+        def __call__(self, epoch):
             return next(scores)
 
     setup.validation = Scripted()
@@ -144,11 +143,38 @@ def test_patience_waits_until_sigma_is_settled():
 
 def test_sigma_is_settled_after_the_selection_epochs():
     setup = Setup(selection_epochs=2)
-    setup.validation()
-    setup.validation()
-    setup.objective.kept.sigma.fill_(0.3)  # not on the grid
-    setup.validation()
-    assert setup.objective.kept.sigma.item() == pytest.approx(0.3)
+    for epoch in (2, 3):
+        setup.objective.kept.sigma.fill_(0.3)  # not on the grid
+        setup.validation(epoch)
+        assert (setup.objective.kept.sigma.item() == pytest.approx(0.3)) == (epoch == 3)
+
+
+def test_only_epochs_with_the_settled_sigma_compete():
+    setup = Setup(selection_epochs=3)
+    scores = iter([9.0, 8.0, 1.0, 2.0, 1.5])
+    original = setup.validation
+
+    class Scripted:
+        model, selection_epochs = original.model, 3
+
+        def __call__(self, epoch):
+            return next(scores)
+
+    setup.validation = Scripted()
+    assert setup.train(max_epochs=5).best_epoch == 4
+
+
+def test_sigma_is_the_likeliest_of_the_grid():
+    linear = LinearModel(2, 3, sigma=0.5)
+    x = torch.from_numpy(linear.points(300))
+    validation = Validation(
+        linear.model, x, sigmas=(0.1, 0.5, 2.0), selection_epochs=None, n_samples=2000,
+        scale=0.5, df=1.0, seed=0, log_det=3.0,
+    )  # fmt: skip
+    linear.model.sigma.fill_(9.0)
+    score = validation(1)
+    assert linear.model.sigma.item() == 0.5
+    assert score == pytest.approx(linear.log_density(x.numpy()).mean() + 3.0, abs=0.02)
 
 
 def test_history_has_every_loss_an_epoch():
@@ -197,13 +223,19 @@ def test_nan_from_the_first_step_leaves_finite_weights():
 
 def test_interrupt_keeps_the_best_weights_so_far():
     setup = Setup()
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.warns(ConvergenceWarning, match="interrupted after"):
-        result = setup.train(max_epochs=100_000, patience=100_000)
-    assert result.stopped_by == "interrupt"
-    assert 0 < result.n_epochs < 100_000
-    assert setup.validation() == pytest.approx(max(result.history["validation_log_likelihood"]))
+    step, calls = setup.objective.step, []
+
+    def interrupted(x):
+        calls.append(x)
+        if len(calls) == 14:
+            signal.raise_signal(signal.SIGINT)
+        return step(x)
+
+    setup.objective.step = interrupted
+    with pytest.warns(ConvergenceWarning, match="interrupted after 3 epochs"):
+        result = setup.train(max_epochs=100)
+    assert (result.stopped_by, result.n_epochs) == ("interrupt", 3)
+    assert setup.validation(1) == pytest.approx(max(result.history["validation_log_likelihood"]))
 
 
 def test_batches_with_replacement_and_shuffled():
@@ -219,22 +251,35 @@ def test_batches_with_replacement_and_shuffled():
 
 
 def test_pool_mixes_old_and_new():
-    pool = FakePool(3, torch.Generator().manual_seed(0))
+    pool = FakePool(3, seed=0)
     seen = [pool.exchange(torch.full((1, 1), float(i))).item() for i in range(200)]
     ages = np.arange(200) - np.array(seen)
     assert (ages[:3] == 0).all()
     assert 0.4 < (ages[3:] == 0).mean() < 0.6
     assert (ages >= 0).all()
+    assert ages[20:].max() < 50  # what was handed out is gone from the pool
     assert len(pool.batches) == 3
-    assert FakePool(0, torch.Generator()).exchange(torch.ones(1)) == 1
+    assert FakePool(0, seed=0).exchange(torch.ones(1)) == 1
 
 
-def test_averaging_follows_the_weights():
-    setup = Setup(averaging=0.5)
-    assert setup.objective.kept is not setup.objective.model
-    for _ in range(30):
-        setup.objective.step(setup.data[:32])
-    pairs = zip(setup.objective.kept.parameters(), setup.objective.model.parameters(), strict=True)
-    for average, weight in pairs:
-        assert not torch.equal(average, weight)
-        assert (average - weight).abs().max() < 0.05
+def test_averaging_is_the_running_mean_of_the_weights():
+    setup = Setup(averaging=0.9)
+    objective = setup.objective
+    assert objective.kept is not objective.model
+    expected = [p.detach().clone() for p in objective.kept.parameters()]
+    for step in range(1, 120):
+        objective.step(setup.data[:32])
+        decay = min(0.9, (1 + step) / (10 + step))
+        expected = [
+            decay * old + (1 - decay) * new.detach()
+            for old, new in zip(expected, objective.model.parameters(), strict=True)
+        ]
+    for average, by_hand in zip(objective.kept.parameters(), expected, strict=True):
+        torch.testing.assert_close(average, by_hand, rtol=1e-4, atol=1e-6)
+
+
+def test_optimiser_is_the_authors_adam():
+    objective = Setup().objective
+    for optimizer in (objective._optimizer_gh, objective._optimizer_d):
+        assert optimizer.defaults["betas"] == (0.5, 0.9)
+        assert optimizer.defaults["lr"] == 1e-3

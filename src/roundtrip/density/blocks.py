@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+EVALUATIONS_PER_CALL = 2048
+"""Rows of one call of G: large enough for a fast matrix product, small enough for the cache."""
+
+ROWS_PER_ENCODER_CALL = 256
+
 
 def padded_blocks(rows: Tensor, size: int) -> Iterator[tuple[Tensor, int]]:
     """Cut `rows` into blocks of exactly `size`, the last one padded with copies of its last row.

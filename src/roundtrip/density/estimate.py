@@ -1,25 +1,31 @@
 """`estimate`: the one door to every density method."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from roundtrip.density.adaptive import adaptive
 from roundtrip.density.importance import importance
 from roundtrip.density.laplace import laplace
-from roundtrip.density.result import DensityEstimate
+from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
+from roundtrip.density.result import DensityEstimate, DensityWarning
 from roundtrip.model import RoundtripModel
+from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
 from roundtrip.parameters import check_choice, check_integer, check_number
 
-METHODS = ("importance", "laplace")
+METHODS = ("adaptive", "importance", "laplace")
 
 
 def estimate(
     model: RoundtripModel,
     x: Any,
     *,
-    method: str = "importance",
+    method: str = "adaptive",
+    tol: float = 0.05,
+    max_evaluations: int = 20_000,
     n_samples: int = 40_000,
     scale: float = 0.5,
     df: float = 1.0,
@@ -33,7 +39,10 @@ def estimate(
     ----------
     model : the networks, prior and noise.
     x : array or tensor, `(rows, features)`.
-    method : "importance", eq. (5), or "laplace", eq. (12).
+    method : "adaptive", importance sampling to a tolerance; "importance", eq. (5), with the paper's
+        proposal; or "laplace", eq. (12).
+    tol : standard error of each log density, in nats, at which sampling stops (adaptive).
+    max_evaluations : evaluations of G a row after which it stops in any case (adaptive).
     n_samples : draws of z a row (importance). The cost is one evaluation of G each.
     scale, df : width and degrees of freedom of the Student-t proposal at H(x) (importance).
     sigma : observation noise; the model's own when None.
@@ -47,38 +56,102 @@ def estimate(
     (2,)
     """
     check_choice("method", method, METHODS)
+    tol = check_number("tol", tol, above=0)
+    max_evaluations = check_integer("max_evaluations", max_evaluations, minimum=1)
     n_samples = check_integer("n_samples", n_samples, minimum=1)
     scale = check_number("scale", scale, above=0)
-    df = check_number("df", df, above=0)
-    sigma = check_number("sigma", model.sigma.item() if sigma is None else sigma, above=0)
+    df = check_number("df", df, above=SMALLEST_DF, below=LARGEST_DF)
+    sigma = check_number(
+        "sigma",
+        model.sigma.item() if sigma is None else sigma,
+        above=SMALLEST_SIGMA,
+        below=LARGEST_SIGMA,
+    )
     points = _as_points(x).to(model.device)
     was_training = model.training
     model.eval()
     try:
+        _check_networks(model, points[:1])
         if method == "laplace":
             return laplace(model, points, sigma=sigma)
-        return importance(
+        if method == "importance":
+            return importance(
+                model,
+                points,
+                n_samples=n_samples,
+                scale=scale,
+                df=df,
+                sigma=sigma,
+                seed=_seed(random_state),
+                verbose=verbose,
+            )
+        result = adaptive(
             model,
             points,
-            n_samples=n_samples,
-            scale=scale,
-            df=df,
+            tol=tol,
+            max_evaluations=max_evaluations,
             sigma=sigma,
             seed=_seed(random_state),
             verbose=verbose,
         )
     finally:
         model.train(was_training)
+    _warn_of_failures(result, tol, max_evaluations)
+    return result
+
+
+def _warn_of_failures(result: DensityEstimate, tol: float, max_evaluations: int) -> None:
+    failed = ~result.converged
+    if not failed.any():
+        return
+    wide = int((result.std_error > tol).sum())
+    unreliable = int((failed & ~(result.std_error > tol)).sum())
+    warnings.warn(
+        f"{int(failed.sum())} of {len(failed)} rows did not converge within {max_evaluations} "
+        f"evaluations of G: {wide} have a standard error above {tol:g}, {unreliable} have weights "
+        "whose tail is too heavy to trust (pareto_k). See `converged` of the result of density(); "
+        "allow more max_evaluations or a larger tol.",
+        DensityWarning,
+        stacklevel=3,
+    )
 
 
 def _seed(random_state: int | None) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
-    return check_integer("random_state", random_state, minimum=0)
+    return check_integer("random_state", random_state, minimum=0) % 2**64
+
+
+@torch.no_grad()
+def _check_networks(model: RoundtripModel, point: Tensor) -> None:
+    """Refuse networks that do not fit the data, with both numbers, before any work."""
+    latent_dim, features = model.latent_dim, point.shape[1]
+    try:
+        generated = model.generate(torch.zeros(1, latent_dim, device=point.device)).shape
+        encoded = model.encode(point).shape
+    except RuntimeError as error:
+        raise ValueError(
+            f"the networks do not take a latent vector of {latent_dim} numbers and rows of "
+            f"{features} features: {error}"
+        ) from error
+    if generated != (1, features):
+        raise ValueError(
+            f"the generator makes rows of shape {tuple(generated[1:])}, x has {features} columns"
+        )
+    if encoded != (1, latent_dim):
+        raise ValueError(
+            f"the encoder makes codes of shape {tuple(encoded[1:])}, latent_dim is {latent_dim}"
+        )
 
 
 def _as_points(x: Any) -> Tensor:
-    points = x.detach() if isinstance(x, Tensor) else torch.tensor(np.ascontiguousarray(x))
+    if isinstance(x, Tensor):
+        points = x.detach()
+    else:
+        try:
+            points = torch.tensor(np.ascontiguousarray(x, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"x must be a table of numbers: {error}") from error
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"x must have shape (rows, features), got {tuple(points.shape)}")
     points = points.double()

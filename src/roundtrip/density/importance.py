@@ -9,17 +9,18 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from roundtrip.density.blocks import map_blocks, padded_blocks
+from roundtrip.density.blocks import (
+    EVALUATIONS_PER_CALL,
+    ROWS_PER_ENCODER_CALL,
+    map_blocks,
+    padded_blocks,
+)
+from roundtrip.density.diagnostics import pareto_k, reliable_k
 from roundtrip.density.proposals import student_t_draws
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import isotropic_log_prob
-
-EVALUATIONS_PER_CALL = 2048
-"""Rows of one call of G: large enough for a fast matrix product, small enough for the cache."""
-
-ROWS_PER_ENCODER_CALL = 256
 
 
 def importance(
@@ -35,7 +36,7 @@ def importance(
 ) -> DensityEstimate:
     """Estimate log p(x) for `(rows, features)` points with `n_samples` draws a row."""
     sigmas = torch.tensor([sigma], dtype=torch.float64, device=x.device)
-    log_density, relative_variance, ess = [], [], []
+    parts = []
     blocks = _log_weights(model, x, n_samples, scale, df, sigmas, seed)
     for log_weight in track(
         blocks,
@@ -45,23 +46,33 @@ def importance(
         disable=not verbose,
     ):
         log_weight = log_weight[..., 0]
-        log_total = torch.logsumexp(log_weight, dim=1)
-        # sum of squared normalised weights: 1 / ESS
-        concentration = torch.exp(torch.logsumexp(2 * log_weight, dim=1) - 2 * log_total)
-        log_density.append(log_total - math.log(n_samples))
-        ess.append(1 / concentration)
-        relative_variance.append((n_samples * concentration - 1) / max(n_samples - 1, 1))
-    # Delta method: the standard error of a logarithm is the relative standard error.
-    std_error = torch.cat(relative_variance).clamp_min(0).sqrt()
-    if n_samples == 1:
-        std_error = torch.full_like(std_error, math.nan)
+        parts.append(torch.stack([*weighted_estimate(log_weight), pareto_k(log_weight)]))
+    log_density, std_error, ess, k = torch.cat(parts, dim=1).cpu().numpy()
     return DensityEstimate(
-        log_density=torch.cat(log_density).cpu().numpy(),
-        std_error=std_error.cpu().numpy(),
-        ess=torch.cat(ess).cpu().numpy(),
+        log_density=log_density,
+        std_error=std_error,
+        ess=ess,
         n_evaluations=np.full(len(x), n_samples),
+        pareto_k=k,
+        converged=k <= reliable_k(n_samples),
         method="importance",
     )
+
+
+def weighted_estimate(log_weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Log of the mean weight, its standard error and the effective number of draws, by row.
+
+    >>> import torch
+    >>> [value.tolist() for value in weighted_estimate(torch.zeros(1, 4))]
+    [[0.0], [0.0], [4.0]]
+    """
+    n = log_weights.shape[1]
+    log_total = torch.logsumexp(log_weights, dim=1)
+    # Sum of squared normalised weights: the inverse of the effective number of draws.
+    concentration = torch.exp(torch.logsumexp(2 * log_weights, dim=1) - 2 * log_total)
+    # Delta method: the standard error of a logarithm is the relative standard error.
+    relative_variance = (n * concentration - 1).clamp_min(0) / (n - 1 if n > 1 else math.nan)
+    return log_total - math.log(n), relative_variance.sqrt(), 1 / concentration
 
 
 def importance_over_sigmas(
@@ -79,6 +90,13 @@ def importance_over_sigmas(
     return torch.cat([torch.logsumexp(block, dim=1) for block in blocks]) - math.log(n_samples)
 
 
+def encoded(model: RoundtripModel, x: Tensor) -> Tensor:
+    """H(x) as a start for z, `(rows, latent_dim)` float64, finite whatever x."""
+    centres = map_blocks(model.encode, x, ROWS_PER_ENCODER_CALL).double()
+    # Any centre gives a valid proposal; a row so far out that H overflows starts at the prior.
+    return torch.nan_to_num(centres, nan=0.0, posinf=0.0, neginf=0.0)
+
+
 @torch.no_grad()
 def _log_weights(
     model: RoundtripModel,
@@ -91,9 +109,7 @@ def _log_weights(
 ) -> Iterator[Tensor]:
     """Blocks of log p(x | z) p(z) / q(z), each `(rows in block, n_samples, sigmas)`."""
     features = x.shape[1]
-    centres = map_blocks(model.encode, x, ROWS_PER_ENCODER_CALL).double()
-    # Any centre gives a valid proposal; a row so far out that H overflows starts at the prior.
-    centres = torch.nan_to_num(centres, nan=0.0, posinf=0.0, neginf=0.0)
+    centres = encoded(model, x)
     joined = torch.cat([x.double(), centres], dim=1)
     for block, real in padded_blocks(joined, _rows_per_block(n_samples)):
         points, starts = block.split([features, model.latent_dim], dim=1)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import jvp
 
 from roundtrip.density.blocks import map_blocks
+from roundtrip.density.jacobian import generator_jacobian
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model import RoundtripModel
 
@@ -23,6 +23,8 @@ def laplace(model: RoundtripModel, x: Tensor, *, sigma: float) -> DensityEstimat
         std_error=unknown,
         ess=unknown.copy(),
         n_evaluations=np.full(len(x), 1 + model.latent_dim),
+        pareto_k=unknown.copy(),
+        converged=np.zeros(len(x), dtype=bool),
         method="laplace",
     )
 
@@ -34,6 +36,8 @@ def _laplace(model: RoundtripModel, x: Tensor, sigma: float) -> Tensor:
     generated, jacobian = generator_jacobian(model, start)
     start, generated, jacobian = start.double(), generated.double(), jacobian.double()
     residual = x.double() - generated
+    if model.latent_dim > features:
+        return _wide_laplace(residual, start, jacobian, sigma)
     precision = 1 / sigma**2  # lambda in eq. (8)
     gram = jacobian.mT @ jacobian  # A in eq. (8)
     projected = (jacobian.mT @ residual[..., None])[..., 0]  # b in eq. (8)
@@ -46,21 +50,22 @@ def _laplace(model: RoundtripModel, x: Tensor, sigma: float) -> Tensor:
     minimum = (start + mean).square().sum(-1) + precision * misfit.square().sum(-1)
     log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     # eq. (12) in logarithms
-    return (
-        -0.5 * features * math.log(2 * math.pi)
-        - features * math.log(sigma)
-        - 0.5 * log_det
-        - 0.5 * minimum
-    )
+    return _log_constant(features) - features * math.log(sigma) - 0.5 * (log_det + minimum)
 
 
-def generator_jacobian(model: RoundtripModel, z: Tensor) -> tuple[Tensor, Tensor]:
-    """G(z), `(rows, features)`, and its Jacobian, `(rows, features, latent_dim)`.
+def _wide_laplace(residual: Tensor, start: Tensor, jacobian: Tensor, sigma: float) -> Tensor:
+    """The same number for m > n, from an n x n matrix that stays regular as sigma goes to 0.
 
-    Forward mode, one direction at a time for all rows together: works for any module G.
+    With G linearised, x is Gaussian with mean G(z~) - J z~ and covariance sigma² I + J Jᵀ.
     """
-    columns = []
-    for direction in torch.eye(model.latent_dim, dtype=z.dtype, device=z.device):
-        generated, column = jvp(model.generate, (z,), (direction.expand_as(z),))[:2]
-        columns.append(column)
-    return generated, torch.stack(columns, dim=-1)
+    features = residual.shape[1]
+    identity = torch.eye(features, dtype=jacobian.dtype, device=jacobian.device)
+    factor = torch.linalg.cholesky(sigma**2 * identity + jacobian @ jacobian.mT)
+    centred = residual[..., None] + jacobian @ start[..., None]
+    distance = torch.linalg.solve_triangular(factor, centred, upper=False).square().sum((1, 2))
+    log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return _log_constant(features) - 0.5 * (log_det + distance)
+
+
+def _log_constant(features: int) -> float:
+    return -0.5 * features * math.log(2 * math.pi)

@@ -6,6 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+SMALLEST_DF, LARGEST_DF = 0.1, 1e6
+"""Between these the draws and the constant of the density keep their digits in float64."""
+
 
 def student_t_draws(
     n_samples: int, dim: int, df: float, rng: np.random.Generator

@@ -53,8 +53,9 @@ class AdversarialObjective:
         self.beta = beta
         self._discriminators = nn.ModuleList([discriminator_x, discriminator_z])
         self._generator = generator
-        self._pool_x = FakePool(pool_size, generator)
-        self._pool_z = FakePool(pool_size, generator)
+        seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
+        self._pool_x = FakePool(pool_size, seed)
+        self._pool_z = FakePool(pool_size, seed + 1)
         self.restart(learning_rate)
 
     def restart(self, learning_rate: float) -> None:

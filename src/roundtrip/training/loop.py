@@ -70,42 +70,44 @@ def train(
     result = TrainingResult()
     best = good = _snapshot(objective.networks)
     best_score = -math.inf
-    settled_epoch = validation.selection_epochs or 0
     recoveries = 0
     start = time.perf_counter()
     with TrainingProgress(max_epochs, steps_per_epoch, enabled=verbose) as progress:
-        while result.n_epochs < max_epochs:
-            try:
-                losses = _epoch(objective, stream, steps_per_epoch, progress.step)
-                score = validation()
-                if not math.isfinite(score):
-                    raise _DivergedError
-            except _DivergedError:
-                objective.networks.load_state_dict(good)
-                recoveries += 1
-                if recoveries > MAX_RECOVERIES:
-                    result.stopped_by = "divergence"
+        try:
+            while result.n_epochs < max_epochs:
+                epoch = result.n_epochs + 1
+                try:
+                    losses = _epoch(objective, stream, steps_per_epoch, progress.step)
+                    score = validation(epoch)
+                    if not math.isfinite(score):
+                        raise _DivergedError
+                except _DivergedError:
+                    objective.networks.load_state_dict(good)
+                    recoveries += 1
+                    if recoveries > MAX_RECOVERIES:
+                        result.stopped_by = "divergence"
+                        break
+                    objective.restart(objective.learning_rate / 2)
+                    continue
+                good = _snapshot(objective.networks)
+                values = {
+                    **losses,
+                    "validation_log_likelihood": score,
+                    "sigma": validation.model.sigma.item(),
+                    "learning_rate": objective.learning_rate,
+                    "seconds": time.perf_counter() - start,
+                }
+                result.record(values)
+                progress.epoch(epoch, values)
+                if epoch == validation.selection_epochs:
+                    best_score = -math.inf  # sigma is settled: only now the search begins
+                if score > best_score:
+                    best_score, best, result.best_epoch = score, good, epoch
+                elif epoch - max(result.best_epoch, validation.selection_epochs or 0) >= patience:
+                    result.stopped_by = "patience"
                     break
-                objective.restart(objective.learning_rate / 2)
-                continue
-            except KeyboardInterrupt:
-                result.stopped_by = "interrupt"
-                break
-            good = _snapshot(objective.networks)
-            values = {
-                **losses,
-                "validation_log_likelihood": score,
-                "sigma": validation.model.sigma.item(),
-                "learning_rate": objective.learning_rate,
-                "seconds": time.perf_counter() - start,
-            }
-            result.record(values)
-            progress.epoch(result.n_epochs, values)
-            if score > best_score:
-                best_score, best, result.best_epoch = score, good, result.n_epochs
-            elif result.n_epochs - max(result.best_epoch, settled_epoch) >= patience:
-                result.stopped_by = "patience"
-                break
+        except KeyboardInterrupt:
+            result.stopped_by = "interrupt"
     objective.networks.load_state_dict(best)
     objective.networks.eval()
     _warn(result, recoveries, objective.learning_rate)
@@ -125,7 +127,7 @@ def _epoch(
         losses = objective.step(next(stream))
         for name, value in losses.items():
             total[name] = total.get(name, torch.zeros_like(value)) + value
-        if not math.isfinite(sum(value.item() for value in total.values())):
+        if not torch.stack(list(losses.values())).isfinite().all():
             raise _DivergedError
         on_step()
     # The last update is seen by no loss yet.

@@ -13,9 +13,9 @@ class Validation:
     """Mean log-likelihood of held-out rows under the sigma that suits them best.
 
     Calling it sets `model.sigma` to the best of `sigmas` and returns the mean log-likelihood. The
-    draws are the same at every call, so that epochs are compared on equal terms. After
-    `selection_epochs` calls sigma stays what it is (the paper's rule); with None it is chosen anew
-    at every call. `log_det` converts the log-likelihood to the user's units.
+    draws are the same at every call, so that epochs are compared on equal terms. After epoch
+    `selection_epochs` sigma stays what it is (the paper's rule); with None it is chosen anew at
+    every call. `log_det` converts the log-likelihood to the user's units.
     """
 
     def __init__(
@@ -40,13 +40,11 @@ class Validation:
         self.df = df
         self.seed = seed
         self.log_det = log_det
-        self._calls = 0
 
-    def __call__(self) -> float:
-        """Set the model's sigma and return the mean log-likelihood."""
-        frozen = self.selection_epochs is not None and self._calls >= self.selection_epochs
-        sigmas = self.model.sigma[None] if frozen else self.sigmas
-        self._calls += 1
+    def __call__(self, epoch: int) -> float:
+        """Set the model's sigma and return the mean log-likelihood; epochs count from 1."""
+        settled = self.selection_epochs is not None and epoch > self.selection_epochs
+        sigmas = self.model.sigma[None] if settled else self.sigmas
         self.model.eval()
         log_likelihood = importance_over_sigmas(
             self.model,

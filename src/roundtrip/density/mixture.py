@@ -1,0 +1,118 @@
+"""Mixtures of multivariate Student t distributions, one mixture a row, all rows at once."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass
+class StudentMixture:
+    """For each row a mixture of t components with common degrees of freedom; float64 throughout.
+
+    Attributes
+    ----------
+    weights : `(rows, components)`, summing to 1 over components.
+    means : `(rows, components, dim)`.
+    factors : `(rows, components, dim, dim)`, lower Cholesky factors of the scale matrices.
+    df : degrees of freedom.
+    """
+
+    weights: Tensor
+    means: Tensor
+    factors: Tensor
+    df: float
+
+    def __getitem__(self, rows: Tensor) -> "StudentMixture":
+        """The mixtures of some of the rows."""
+        return StudentMixture(self.weights[rows], self.means[rows], self.factors[rows], self.df)
+
+    def replaced(self, where: Tensor, others: "StudentMixture") -> "StudentMixture":
+        """These mixtures with `others` in the rows that the mask `where` marks."""
+        return StudentMixture(
+            self.weights.index_put((where,), others.weights),
+            self.means.index_put((where,), others.means),
+            self.factors.index_put((where,), others.factors),
+            self.df,
+        )
+
+    def sample(self, n_samples: int, generators: list[np.random.Generator]) -> Tensor:
+        """`(rows, n_samples, dim)` draws, each row's from its own generator.
+
+        Components are taken in proportion (systematic sampling) instead of by chance, and the
+        draws are sorted by component.
+        """
+        rows, components, dim = self.means.shape
+        normal = np.empty((rows, n_samples, dim))
+        radius = np.empty((rows, n_samples, 1))
+        start = np.empty((rows, 1))
+        for row, rng in enumerate(generators):
+            normal[row] = rng.standard_normal((n_samples, dim))
+            radius[row] = rng.chisquare(self.df, size=(n_samples, 1))
+            start[row] = rng.random()
+        device = self.means.device
+        standard = torch.from_numpy(normal / np.sqrt(radius / self.df)).to(device)
+        places = (torch.from_numpy(start) + torch.arange(n_samples)) / n_samples
+        chosen = torch.searchsorted(self.weights.cumsum(1), places.to(device))
+        chosen = chosen.clamp_max(components - 1)[..., None]
+        draws = torch.zeros_like(standard)
+        for k in range(components):
+            candidate = self.means[:, k, None] + standard @ self.factors[:, k].mT
+            draws = torch.where(chosen == k, candidate, draws)
+        return draws
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Log density of `(rows, n, dim)` points, `(rows, n)`."""
+        return torch.logsumexp(self._component_log_probs(z)[0], dim=-1)
+
+    def refit(self, z: Tensor, log_weights: Tensor, *, steps: int = 2) -> "StudentMixture":
+        """Mixtures moved towards weighted draws by a few steps of EM.
+
+        The mixture itself acts as a prior: with few effective draws it hardly moves, so that no
+        component collapses onto a single heavy draw.
+        """
+        dim = z.shape[-1]
+        normalised = torch.softmax(log_weights, dim=1)
+        effective = 1 / normalised.square().sum(1)[:, None, None]
+        counts = effective[..., 0] * normalised  # sum to the effective number of draws
+        new, strength = self, dim + 2.0
+        scales = self.factors @ self.factors.mT
+        for _ in range(steps):
+            log_parts, distance = new._component_log_probs(z)
+            share = torch.softmax(log_parts, dim=-1) * counts[..., None]  # (rows, n, components)
+            pull = share * (self.df + dim) / (self.df + distance)
+            total, pulled = share.sum(1), pull.sum(1)
+            means = (pull.mT @ z + self.means) / (pulled[..., None] + 1)
+            matrices = strength * scales
+            for k in range(means.shape[1]):
+                centred = z - means[:, k, None]
+                matrices[:, k] += (centred * pull[..., k, None]).mT @ centred
+            matrices = matrices / (total + strength)[..., None, None]
+            weights = total + self.weights * strength
+            new = StudentMixture(
+                weights / weights.sum(1, keepdim=True),
+                means,
+                torch.linalg.cholesky(matrices),
+                self.df,
+            )
+        return new
+
+    def _component_log_probs(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Log of weight times density, and squared distance, of each component, `(rows, n, k)`."""
+        dim = z.shape[-1]
+        constant = (
+            math.lgamma((self.df + dim) / 2)
+            - math.lgamma(self.df / 2)
+            - 0.5 * dim * math.log(self.df * math.pi)
+        )
+        distances = []
+        for k in range(self.means.shape[1]):
+            centred = (z - self.means[:, k, None]).mT
+            solved = torch.linalg.solve_triangular(self.factors[:, k], centred, upper=False)
+            distances.append(solved.square().sum(1))
+        distance = torch.stack(distances, dim=-1)
+        log_det = self.factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        log_prob = constant - 0.5 * (self.df + dim) * torch.log1p(distance / self.df)
+        return log_prob + (self.weights.log() - log_det)[:, None], distance
