@@ -9,9 +9,9 @@ import numpy as np
 from pyroundtrip import Roundtrip
 
 
-def main() -> None:
-    features, latent_dim, batch_size, steps = (int(argument) for argument in sys.argv[1:])
-    model = Roundtrip(
+def paper_model(features: int, latent_dim: int) -> Roundtrip:
+    """The authors' model with the paper's networks."""
+    return Roundtrip(
         {
             "x_dim": features,
             "z_dim": latent_dim,
@@ -28,6 +28,11 @@ def main() -> None:
         },
         random_seed=0,
     )
+
+
+def main() -> None:
+    features, latent_dim, batch_size, steps = (int(argument) for argument in sys.argv[1:])
+    model = paper_model(features, latent_dim)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(batch_size, features)).astype("float32")
 

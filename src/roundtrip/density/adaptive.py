@@ -12,9 +12,8 @@ estimate down, by 0.4 nats with 20 latent dimensions.)
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import Progress
@@ -22,30 +21,24 @@ from torch import Tensor
 
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
 from roundtrip.density.diagnostics import pareto_k, reliable_k
-from roundtrip.density.importance import encoded, weighted_estimate
+from roundtrip.density.importance import weighted_estimate
 from roundtrip.density.mixture import StudentMixture
-from roundtrip.density.modes import find_modes
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
+from roundtrip.density.starts import Bank, first_proposal, make_bank, start_evaluations
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import isotropic_log_prob
 
 FIRST_ROUND = 64
-BANK_SIZE = 4096
-MODE_STEPS = 4
-ROWS_PER_CHUNK = 256
 GOOD_EFFICIENCY = 0.4
 """Share of the precision of a perfect proposal above which a proposal is left as it is."""
 
 MAX_REFITS = 4
+MAX_FITTED_DRAWS = 4096
+"""Draws of a row that are kept for refitting; later ones only add to the estimate."""
 
-
-@dataclass
-class _Bank:
-    """Draws of the prior and what G makes of them, shared by all rows as places to start from."""
-
-    z: Tensor
-    generated: Tensor
+NUMBERS_PER_CHUNK = 2**24
+"""Limits the rows that are sampled together, and thereby memory."""
 
 
 def adaptive(
@@ -59,71 +52,119 @@ def adaptive(
     verbose: bool = False,
 ) -> DensityEstimate:
     """Estimate log p(x) for `(rows, features)` points to a standard error of `tol` nats each."""
-    bank = _make_bank(model, seed)
+    smallest = start_evaluations(model.latent_dim) + FIRST_ROUND
+    if max_evaluations < smallest:
+        raise ValueError(
+            f"max_evaluations must be at least {smallest} for {model.latent_dim} latent "
+            f"dimensions, got {max_evaluations}"
+        )
+    bank = make_bank(model, seed)
+    chunk_rows = max(16, min(256, NUMBERS_PER_CHUNK // (MAX_FITTED_DRAWS * model.latent_dim)))
     parts = []
     with Progress(console=Console(stderr=True), disable=not verbose) as progress:
         task = progress.add_task("scoring", total=len(x))
-        for start in range(0, len(x), ROWS_PER_CHUNK):
-            chunk = x[start : start + ROWS_PER_CHUNK].double()
-            parts.append(_adaptive_chunk(model, chunk, bank, tol, max_evaluations, sigma, seed))
+        for start in range(0, len(x), chunk_rows):
+            chunk = x[start : start + chunk_rows].double()
+            parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, sigma, seed))
             progress.advance(task, len(chunk))
     columns = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in parts[0]}
     return DensityEstimate(**columns, method="adaptive")
 
 
+@dataclass
+class _Sampling:
+    """The rows that are still being sampled and all that is known about them."""
+
+    rows: Tensor
+    """Their places in the chunk."""
+    proposal: StudentMixture
+    log_weights: Tensor
+    """`(rows, n)`, each draw weighted by the proposal it came from."""
+    first: Tensor
+    """The draw from which on a row's draws count: the first of its present proposal."""
+    refits: Tensor
+    draws: Tensor
+    """`(rows, n, latent_dim)`, with `log_joint` and `history` kept for refitting."""
+    log_joint: Tensor
+    history: list[tuple[StudentMixture, int]] = field(default_factory=list)
+
+    def keep(self, where: Tensor) -> None:
+        """Go on with some of the rows only."""
+        self.rows, self.proposal = self.rows[where], self.proposal[where]
+        self.log_weights, self.first = self.log_weights[where], self.first[where]
+        self.refits, self.draws = self.refits[where], self.draws[where]
+        self.log_joint = self.log_joint[where]
+        self.history = [(used[where], n) for used, n in self.history]
+
+    def add(self, draws: Tensor, log_joint: Tensor) -> None:
+        """Take in a round of draws from the present proposal."""
+        n_before, n_new = self.log_weights.shape[1], draws.shape[1]
+        log_weights = log_joint - self.proposal.log_prob(draws)
+        self.log_weights = torch.cat([self.log_weights, log_weights], dim=1)
+        if n_before + n_new <= MAX_FITTED_DRAWS:
+            self.draws = torch.cat([self.draws, draws], dim=1)
+            self.log_joint = torch.cat([self.log_joint, log_joint], dim=1)
+            self.history.append((self.proposal, n_new))
+
+    def refit(self, where: Tensor) -> None:
+        """Fit the proposals of some rows to all their draws, and begin their estimates anew."""
+        if not where.any():
+            return
+        draws = self.draws[where]
+        # Only here are draws weighted by proposals they did not come from: by the mixture of all
+        # proposals. The fit profits from all draws, and its small bias does not reach the estimate.
+        log_used = [used[where].log_prob(draws) + math.log(n) for used, n in self.history]
+        log_weights = self.log_joint[where] - torch.logsumexp(torch.stack(log_used), dim=0)
+        self.proposal = self.proposal.replaced(
+            where, self.proposal[where].refit(draws, log_weights)
+        )
+        self.first = torch.where(where, self.log_weights.shape[1], self.first)
+        self.refits = self.refits + where.long()
+
+
 @torch.no_grad()
-def _adaptive_chunk(
+def _sample_chunk(
     model: RoundtripModel,
     x: Tensor,
-    bank: _Bank,
+    bank: Bank,
     tol: float,
     max_evaluations: int,
     sigma: float,
     seed: int,
 ) -> dict[str, Tensor]:
     generators = row_generators(x.cpu().numpy(), seed)
-    proposal, spent = _first_proposal(model, x, bank, sigma)
+    spent = start_evaluations(model.latent_dim)
+    rows = torch.arange(len(x), device=x.device)
+    empty = x.new_empty(len(x), 0)
+    state = _Sampling(
+        rows=rows,
+        proposal=first_proposal(model, x, bank, sigma=sigma),
+        log_weights=empty,
+        first=torch.zeros_like(rows),
+        refits=torch.zeros_like(rows),
+        draws=x.new_empty(len(x), 0, model.latent_dim),
+        log_joint=empty,
+    )
     result: dict[str, Tensor] = {}
-    rows = torch.arange(len(x), device=x.device)  # those still being sampled
-    draws = x.new_empty(len(x), 0, model.latent_dim)
-    log_joint = log_proposal = x.new_empty(len(x), 0)
-    history: list[tuple[StudentMixture, int]] = []
-    refits = torch.zeros_like(rows)
-    first = torch.zeros_like(rows)  # the draw from which on a row's draws count
-
     for n_new in _round_sizes(max_evaluations - spent):
-        new = proposal.sample(n_new, [generators[row] for row in rows.tolist()])
-        draws = torch.cat([draws, new], dim=1)
-        log_joint = torch.cat([log_joint, _log_joint(model, x[rows], new, sigma)], dim=1)
-        log_proposal = torch.cat([log_proposal, proposal.log_prob(new)], dim=1)
-        history.append((proposal, n_new))
+        draws = state.proposal.sample(n_new, [generators[row] for row in state.rows.tolist()])
+        state.add(draws, _log_joint(model, x[state.rows], draws, sigma))
         spent += n_new
-        values = _assess(log_joint - log_proposal, first)
-        converged = (values["std_error"] <= tol) & values.pop("reliable")
-        finished = converged | torch.full_like(converged, spent >= max_evaluations)
-        values |= {"converged": converged, "n_evaluations": torch.full_like(rows, spent)}
+        values = _assess(state.log_weights, state.first)
+        values["converged"] = (values["std_error"] <= tol) & values.pop("reliable")
+        values["n_evaluations"] = torch.full_like(state.rows, spent)
+        finished = values["converged"] | (values["n_evaluations"] >= max_evaluations)
         for name, value in values.items():
-            if name not in result:
-                result[name] = value.new_zeros(len(x))
-            result[name][rows[finished]] = value[finished]
+            column = result.setdefault(name, value.new_zeros(len(x)))
+            column[state.rows[finished]] = value[finished]
         if finished.all():
             break
-        efficiency = 1 / (1 + (draws.shape[1] - first) * values["std_error"].square())
-
-        going = ~finished
-        rows, first, refits = rows[going], first[going], refits[going]
-        draws, log_joint, log_proposal = draws[going], log_joint[going], log_proposal[going]
-        history = [(used[going], n) for used, n in history]
-        proposal = proposal[going]
-        poor = (efficiency[going] < GOOD_EFFICIENCY) & (refits < MAX_REFITS)
-        if poor.any():
-            log_used = torch.stack(
-                [used[poor].log_prob(draws[poor]) + math.log(n) for used, n in history]
-            )
-            log_weights = log_joint[poor] - torch.logsumexp(log_used, dim=0)
-            proposal = proposal.replaced(poor, proposal[poor].refit(draws[poor], log_weights))
-            first = torch.where(poor, draws.shape[1], first)
-            refits = refits + poor.long()
+        counted = state.log_weights.shape[1] - state.first
+        efficiency = 1 / (1 + counted * values["std_error"].square())
+        poor = (efficiency < GOOD_EFFICIENCY) & (state.refits < MAX_REFITS)
+        state.keep(~finished)
+        if state.log_weights.shape[1] <= MAX_FITTED_DRAWS:
+            state.refit(poor[~finished])
     return result
 
 
@@ -139,23 +180,20 @@ def _round_sizes(budget: int) -> Iterator[int]:
 def _assess(log_weights: Tensor, first: Tensor) -> dict[str, Tensor]:
     """Estimates from the draws of each row that count: from number `first` on."""
     result: dict[str, Tensor] = {}
-    for start in first.unique().tolist():  # a handful: rows are refitted between rounds only
+    for start in first.unique().tolist():  # a handful: refits happen between rounds only
         among = first == start
         counted = log_weights[among, start:]
         log_density, _, ess = weighted_estimate(counted)
-        std_error = _stratified_std_error(counted)
         k = pareto_k(counted)
-        reliable = k <= reliable_k(counted.shape[1])
-        for name, value in (
-            ("log_density", log_density),
-            ("std_error", std_error),
-            ("ess", ess),
-            ("pareto_k", k),
-            ("reliable", reliable),
-        ):
-            if name not in result:
-                result[name] = value.new_zeros(len(first))
-            result[name][among] = value
+        values = {
+            "log_density": log_density,
+            "std_error": _stratified_std_error(counted),
+            "ess": ess,
+            "pareto_k": k,
+            "reliable": k <= reliable_k(counted.shape[1]),
+        }
+        for name, value in values.items():
+            result.setdefault(name, value.new_zeros(len(first)))[among] = value
     return result
 
 
@@ -169,45 +207,6 @@ def _stratified_std_error(log_weights: Tensor) -> Tensor:
     relative = n * torch.softmax(log_weights, dim=1)
     variance = relative.diff(dim=1).square().sum(1) / (2 * (n - 1))
     return torch.sqrt(variance / n)
-
-
-def _first_proposal(
-    model: RoundtripModel, x: Tensor, bank: _Bank, sigma: float
-) -> tuple[StudentMixture, int]:
-    """The mixture every row starts with, and the evaluations of G spent on it."""
-    rows, dim = len(x), model.latent_dim
-    mode, precision_factor = find_modes(model, x, encoded(model, x), sigma=sigma, steps=MODE_STEPS)
-    identity = torch.eye(dim, dtype=torch.float64, device=x.device).expand(rows, dim, dim)
-    covariance = torch.cholesky_inverse(precision_factor)
-    shape = torch.linalg.cholesky(covariance)
-    others = _bank_starts(x, bank, mode, precision_factor, sigma, count=2)
-    means = torch.stack([mode, mode, *others, torch.zeros_like(mode)], dim=1)
-    factors = torch.stack([shape, 3 * shape, 2 * shape, 2 * shape, identity], dim=1)
-    weights = torch.tensor([0.6, 0.15, 0.1, 0.05, 0.1], dtype=torch.float64, device=x.device)
-    return (
-        StudentMixture(weights.expand(rows, -1), means, factors, df=5.0 + dim),
-        (MODE_STEPS + 1) * (1 + dim),
-    )
-
-
-def _bank_starts(
-    x: Tensor, bank: _Bank, mode: Tensor, precision_factor: Tensor, sigma: float, count: int
-) -> list[Tensor]:
-    """The likeliest bank points of each row that are not near the mode or each other."""
-    score = -0.5 * torch.cdist(x, bank.generated).square() / sigma**2
-    chosen = [mode]
-    for _ in range(count):
-        away = (bank.z - chosen[-1][:, None]) @ precision_factor
-        score = torch.where(away.square().sum(-1) < 4 * bank.z.shape[1], -math.inf, score)
-        chosen.append(bank.z[score.argmax(dim=1)])
-    return chosen[1:]
-
-
-def _make_bank(model: RoundtripModel, seed: int) -> _Bank:
-    rng = np.random.default_rng(seed)
-    z = torch.from_numpy(rng.standard_normal((BANK_SIZE, model.latent_dim))).to(model.device)
-    with torch.no_grad():
-        return _Bank(z, map_blocks(model.generate, z, EVALUATIONS_PER_CALL).double())
 
 
 def _log_joint(model: RoundtripModel, x: Tensor, z: Tensor, sigma: float) -> Tensor:

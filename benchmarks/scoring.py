@@ -1,0 +1,279 @@
+"""What a log density costs: the adaptive method against the paper's proposal and pyroundtrip.
+
+    python benchmarks/scoring.py --data FOLDER      # FOLDER holds casp.npz; or set ROUNDTRIP_DATA
+
+Three parts, each printed and written to benchmarks/results/scoring.json once it is done; parts
+that are there already are not repeated (--fresh: start anew). Fitted networks are kept in .cache/.
+
+evaluations  evaluations of G for a root-mean-square error of 0.1 nats, paper preset and default
+             preset fitted to CASP, the same network and rows for both methods
+time         seconds a point against pyroundtrip 2.0.1 with 40,000 samples, paper's networks
+scaling      seconds and peak memory against the number of rows, small network
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from training_speed import reference_python
+
+from roundtrip import DensityWarning, Roundtrip, RoundtripModel, load
+from roundtrip.atomic import atomic_write
+from roundtrip.density import estimate
+from roundtrip.density.importance import _log_weights
+from roundtrip.density.starts import BANK_SIZE
+from roundtrip.networks import mlp
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "scoring.json"
+CACHE = HERE.parent / ".cache" / "scoring"
+TARGET = 0.1
+ROWS = 100
+REFERENCE_DRAWS = 100_000
+PAPER_SCALES = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
+PAPER_DRAWS = 40_000
+PRESETS = {
+    "paper": lambda: Roundtrip.paper(latent_dim=5, random_state=0, verbose=1),
+    "default": lambda: Roundtrip(latent_dim=5, random_state=0, verbose=1),
+}
+
+
+def casp(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows, shuffled with a fixed seed, in [0, 1]."""
+    X = np.load(folder / "casp.npz")["X"]
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    X = np.random.default_rng(0).permutation(X)
+    return X[: int(0.9 * len(X))], X[int(0.9 * len(X)) :]
+
+
+def fitted(preset: str, train: np.ndarray) -> Roundtrip:
+    path = CACHE / f"casp-{preset}.rt"
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        PRESETS[preset]().fit(train).save(path)
+    return load(path)
+
+
+def rmse(values: np.ndarray, reference: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((values - reference) ** 2)))
+
+
+def needed(cost: list[float], errors: list[float]) -> float | None:
+    """Cost at which the error, falling with cost, passes TARGET (interpolated in logarithms)."""
+    for left in range(len(cost) - 1):
+        if errors[left] >= TARGET >= errors[left + 1]:
+            x, y = np.log(cost[left : left + 2]), np.log(errors[left : left + 2])
+            return float(np.exp(np.interp(-np.log(TARGET), -y, x)))
+    return None
+
+
+def paper_errors(model: RoundtripModel, x: np.ndarray, reference: np.ndarray) -> dict:
+    """Error of the paper's proposal by scale and number of draws, from one long run a scale."""
+    sizes = [int(size) for size in np.geomspace(100, PAPER_DRAWS, 14)]
+    errors = {}
+    for scale in PAPER_SCALES:
+        blocks = _log_weights(
+            model, torch.from_numpy(x), PAPER_DRAWS, scale, 1.0, model.sigma[None], seed=7
+        )
+        log_weights = torch.cat(list(blocks))[..., 0]
+        errors[scale] = [
+            rmse((torch.logsumexp(log_weights[:, :n], 1) - np.log(n)).numpy(), reference)
+            for n in sizes
+        ]
+    return {"draws": sizes, "rmse_by_scale": errors}
+
+
+def evaluations(folder: Path, preset: str) -> dict:
+    train, test = casp(folder)
+    est = fitted(preset, train)
+    x = est.scaling_.apply(test[:ROWS])
+    model = est.model_.eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensityWarning)
+        long_run = estimate(model, x, tol=1e-9, max_evaluations=REFERENCE_DRAWS, random_state=101)
+        reference = long_run.log_density
+        paper = paper_errors(model, x, reference)
+        tolerances = [0.8, 0.4, 0.2, 0.1, 0.05]
+        runs = [estimate(model, x, tol=tol, random_state=7) for tol in tolerances]
+    costs = [float(run.n_evaluations.mean()) for run in runs]
+    errors = [rmse(run.log_density, reference) for run in runs]
+    by_scale = {s: needed(paper["draws"], e) for s, e in paper["rmse_by_scale"].items()}
+    reached = [n for n in by_scale.values() if n is not None]
+    paper_needed = min(reached) if reached else None
+    own_needed = needed(costs, errors)
+    return {
+        "sigma": est.sigma_,
+        "reference_median_std_error": float(np.median(long_run.std_error)),
+        "paper": paper,
+        "paper_needed_by_scale": by_scale,
+        "paper_needed": paper_needed,
+        "paper_best_rmse_at_40000": min(e[-1] for e in paper["rmse_by_scale"].values()),
+        "adaptive": {
+            "tol": tolerances,
+            "evaluations": costs,
+            "rmse": errors,
+            "converged": [float(run.converged.mean()) for run in runs],
+        },
+        "adaptive_needed": own_needed,
+        "bank_evaluations_once_a_call": BANK_SIZE,
+        "ratio": (paper_needed or PAPER_DRAWS) / own_needed if own_needed else None,
+        "ratio_is_a_lower_bound": paper_needed is None,
+    }
+
+
+def time_a_point(folder: Path, python: Path) -> dict:
+    train, test = casp(folder)
+    est = fitted("paper", train)
+    x = est.scaling_.apply(test[:ROWS])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensityWarning)
+        start = time.perf_counter()
+        result = estimate(est.model_, x)
+        own = (time.perf_counter() - start) / len(x)
+    points = 5
+    done = subprocess.run(
+        [str(part) for part in (python, HERE / "reference_score.py", 9, 5, points)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    reference = json.loads(done.stdout.splitlines()[-1]) / points
+    return {
+        "roundtrip_seconds": own,
+        "roundtrip_tol": 0.05,
+        "roundtrip_median_std_error": float(np.median(result.std_error)),
+        "pyroundtrip_seconds": reference,
+        "ratio": reference / own,
+    }
+
+
+def scaling() -> list[dict]:
+    """Each size in a process of its own, so that peak memory is its own."""
+    rows = []
+    for n in (1_000, 10_000, 100_000, 1_000_000):
+        done = subprocess.run(
+            [sys.executable, __file__, "--scaling-rows", str(n)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        rows.append(json.loads(done.stdout))
+    return rows
+
+
+def scale_once(rows: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    model = RoundtripModel(
+        mlp(2, 3, (32, 32), generator=generator), mlp(3, 2, (32, 32), generator=generator), 2, 0.3
+    )
+    z = torch.randn(rows, 2, generator=generator)
+    with torch.no_grad():
+        x = model.generate(z).double() + 0.3 * torch.randn(rows, 3, generator=generator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensityWarning)
+        estimate(model, x[:500])  # warm up
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        start = time.perf_counter()
+        result = estimate(model, x)
+        seconds = time.perf_counter() - start
+    print(
+        json.dumps(
+            {
+                "rows": rows,
+                "seconds": seconds,
+                "microseconds_a_row": 1e6 * seconds / rows,
+                "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                "peak_mb_before": before / 1024,
+                "converged": float(result.converged.mean()),
+            }
+        )
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=os.environ.get("ROUNDTRIP_DATA"))
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--reference-python", type=Path, help="an interpreter with pyroundtrip")
+    parser.add_argument("--scaling-rows", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.scaling_rows:
+        scale_once(arguments.scaling_rows)
+        return
+    if arguments.data is None:
+        parser.error("say with --data (or ROUNDTRIP_DATA) which folder holds casp.npz")
+    folder = Path(arguments.data)
+    parts = {
+        "evaluations default": lambda: evaluations(folder, "default"),
+        "evaluations paper": lambda: evaluations(folder, "paper"),
+        "time": lambda: time_a_point(folder, arguments.reference_python or reference_python()),
+        "scaling": scaling,
+    }
+    results = {}
+    if RESULTS.exists() and not arguments.fresh:
+        results = json.loads(RESULTS.read_text())
+    results["setting"] = {
+        "rows": ROWS,
+        "reference_draws": REFERENCE_DRAWS,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+    for name, part in parts.items():
+        if name not in results:
+            results[name] = part()
+            with atomic_write(RESULTS) as temporary:
+                temporary.write_text(json.dumps(results, indent=2) + "\n")
+        print(f"== {name}\n{report(results[name])}")
+
+
+def report(result: dict | list) -> str:
+    if isinstance(result, list):
+        return "\n".join(
+            f"{r['rows']:>9,} rows {r['seconds']:8.1f} s {r['microseconds_a_row']:8.0f} µs a row, "
+            f"peak {r['peak_mb']:.0f} MB ({r['peak_mb_before']:.0f} MB before)"
+            for r in result
+        )
+    if "pyroundtrip_seconds" in result:
+        return (
+            f"roundtrip {result['roundtrip_seconds']:.4f} s a point at a median standard error of "
+            f"{result['roundtrip_median_std_error']:.3f}; pyroundtrip "
+            f"{result['pyroundtrip_seconds']:.2f} s: {result['ratio']:.0f} times less"
+        )
+    own = result["adaptive"]
+    lines = [
+        f"sigma {result['sigma']:.3g}; error of the reference about "
+        f"{result['reference_median_std_error']:.4f}",
+        *(
+            f"adaptive, tol {tol}: {cost:.0f} evaluations, rmse {error:.3f}"
+            for tol, cost, error in zip(own["tol"], own["evaluations"], own["rmse"], strict=True)
+        ),
+        *(
+            f"paper's proposal, scale {scale}: rmse {errors[-1]:.3f} with 40,000; 0.1 at {n}"
+            for (scale, errors), n in zip(
+                result["paper"]["rmse_by_scale"].items(),
+                result["paper_needed_by_scale"].values(),
+                strict=True,
+            )
+        ),
+        f"for {TARGET} nats: adaptive {result['adaptive_needed']}, paper {result['paper_needed']}, "
+        f"ratio {'at least ' if result['ratio_is_a_lower_bound'] else ''}{result['ratio']}",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

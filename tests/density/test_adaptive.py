@@ -1,0 +1,131 @@
+import warnings
+
+import numpy as np
+import pytest
+from oracles import FoldedModel, LinearModel
+
+from roundtrip.density import DensityWarning, estimate
+
+ORACLES = {
+    **{
+        f"linear {m} to {n}": LinearModel(m, n)
+        for m in (1, 2, 5, 8, 20)
+        for n in sorted({max(1, m // 2), m, m + 3})
+    },
+    "folded 1": FoldedModel(1),
+    "folded 2": FoldedModel(2),
+}
+
+
+@pytest.mark.parametrize("oracle", ORACLES.values(), ids=ORACLES.keys())
+def test_within_four_of_its_own_standard_errors(oracle):
+    x = oracle.points(40)
+    result = estimate(oracle.model, x, tol=0.02)
+    assert result.converged.all()
+    assert (result.std_error <= 0.02).all()
+    z = (result.log_density - oracle.log_density(x)) / result.std_error
+    assert np.abs(z).max() < 4
+
+
+@pytest.mark.parametrize("latent_dim", [1, 2])
+def test_laplace_is_wrong_where_the_posterior_is_bimodal(latent_dim):
+    folded = FoldedModel(latent_dim)
+    x = folded.points(40)
+    laplace = estimate(folded.model, x, method="laplace").log_density
+    assert np.abs(laplace - folded.log_density(x)).mean() > 0.3
+
+
+CALIBRATION = {"linear": LinearModel(6, 9), "folded": FoldedModel(2)}
+
+
+@pytest.mark.parametrize("oracle", CALIBRATION.values(), ids=CALIBRATION.keys())
+def test_certificate_is_calibrated(oracle):
+    x = oracle.points(300)
+    result = estimate(oracle.model, x)
+    z = (result.log_density - oracle.log_density(x)) / result.std_error
+    z = z[result.converged]
+    assert len(z) > 290
+    assert 0.7 < z.std() < 1.5
+    assert (np.abs(z) > 4).mean() <= 0.02
+    assert abs(z.mean()) < 0.5
+
+
+def test_tighter_tolerance_costs_more_and_gives_more():
+    folded = FoldedModel(2)
+    x = folded.points(20)
+    loose, tight = (estimate(folded.model, x, tol=tol) for tol in (0.2, 0.02))
+    assert tight.n_evaluations.mean() > 3 * loose.n_evaluations.mean()
+    assert (tight.std_error <= 0.02).all()
+    assert len(set(tight.n_evaluations)) > 1  # rows that are done stop costing
+
+
+def test_budget_is_kept_and_failures_are_told_once():
+    folded = FoldedModel(2)
+    x = folded.points(20)
+    with pytest.warns(DensityWarning, match=r"20 of 20 rows did not converge") as caught:
+        result = estimate(folded.model, x, tol=1e-5, max_evaluations=500)
+    assert len(caught) == 1
+    assert (result.n_evaluations == 500).all()
+    assert not result.converged.any()
+    assert "20 rows did not converge" in result.summary()
+    with pytest.raises(ValueError, match="max_evaluations must be at least"):
+        estimate(folded.model, x, max_evaluations=10)
+
+
+def test_evaluations_are_counted_honestly(monkeypatch):
+    """What is reported is what G was asked for, besides padding and the bank."""
+    folded = FoldedModel(2)
+    x = folded.points(1)
+    monkeypatch.setattr("roundtrip.density.adaptive.EVALUATIONS_PER_CALL", 1)
+    monkeypatch.setattr("roundtrip.density.modes.ROWS_PER_CALL", 1)
+    monkeypatch.setattr("roundtrip.density.starts.BANK_SIZE", 1)
+    calls = []
+    folded.model.generator.register_forward_hook(lambda *args: calls.append(args))
+    result = estimate(folded.model, x, tol=0.1)
+    draws = result.n_evaluations[0] - 5 * 3  # five Jacobians of 1 + 2 evaluations each
+    assert len(calls) == draws + 5 + 2  # the bank and the check of shapes make two more
+
+
+def test_seed_matters_and_repeats():
+    folded = FoldedModel(1)
+    x = folded.points(5)
+    first, again, other = (
+        estimate(folded.model, x, random_state=seed).log_density for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).all()
+
+
+def test_frame_and_summary():
+    folded = FoldedModel(1)
+    result = estimate(folded.model, folded.points(3))
+    frame = result.to_frame()
+    assert list(frame.columns) == [
+        "log_density", "std_error", "ess", "n_evaluations", "pareto_k", "converged",
+    ]  # fmt: skip
+    assert len(frame) == 3
+    assert "3 rows by adaptive" in result.summary()
+
+
+def test_unbiased_on_average():
+    """The mean of p-hat over many seeds is p, with no help from large samples."""
+    linear = LinearModel(8, 8)
+    x = linear.points(1)
+    truth = linear.log_density(x)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensityWarning)
+        ratios = [
+            np.exp(
+                estimate(
+                    linear.model, x, tol=1e-9, max_evaluations=300, random_state=seed
+                ).log_density[0]
+                - truth
+            )
+            for seed in range(150)
+        ]
+    assert abs(np.mean(ratios) - 1) < 4 * np.std(ratios) / np.sqrt(len(ratios))
+
+
+def test_is_the_default_method():
+    linear = LinearModel(1, 1)
+    assert estimate(linear.model, linear.points(2)).method == "adaptive"
