@@ -207,14 +207,14 @@ def test_columns_are_matched_by_name(here, tmp_path):
 
 @pytest.mark.filterwarnings("default")
 def test_a_table_without_names_is_taken_in_order_with_a_warning(here):
-    result = succeed("score", "m.rt", "few.npy")
+    result = succeed("score", "m.rt", "few.npy", "--quiet")
     assert result.stdout == succeed("score", "m.rt", "few.csv").stdout
     assert result.stderr.startswith("warning: few.npy has no column names")
     assert result.stderr.count("\n") == 1
 
 
 def test_a_model_without_names_takes_any_names(here):
-    result = succeed("score", "nameless.rt", "few.csv")
+    result = succeed("score", "nameless.rt", "few.csv", "--quiet")
     assert result.stdout == succeed("score", "nameless.rt", "few.npy").stdout
     assert result.stderr == ""
 
@@ -314,10 +314,10 @@ BAD_INPUTS = {
     "score nameless columns": ("score nameless.rt three.csv", "3 features.* 2 features"),
     "score missing values": ("score m.rt missing.csv", "NaN"),
     "score text": ("score nameless.rt text.csv", "columns name are not numbers"),
-    "score method": ("score m.rt d.csv --method magic", "'magic' is not one of 'importance'"),
+    "score method": ("score m.rt d.csv --method magic", "'magic' is not one of 'adaptive'"),
     "score samples": ("score m.rt d.csv --n-samples 0", "--n-samples"),
-    "score sigma 0": ("score m.rt d.csv --sigma 0", "sigma must be a number above 0"),
-    "score sigma nan": ("score m.rt d.csv --sigma nan", "sigma must be a number above 0"),
+    "score sigma 0": ("score m.rt d.csv --sigma 0", "sigma must be a number above 1e-07"),
+    "score sigma nan": ("score m.rt d.csv --sigma nan", "sigma must be a number above 1e-07"),
     "score over the data": ("score m.rt d.csv -o ./d.csv", "is the input"),
     "score output format": ("score m.rt d.csv -o x.npz", "unknown format"),
     "score output folder": ("score m.rt d.csv -o none/x.csv", "the folder none doesn't exist"),

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roundtrip.density import DensityEstimate, DensityWarning
-    from roundtrip.estimator import Roundtrip, load
+    from roundtrip.estimator import Roundtrip
+    from roundtrip.loading import load
     from roundtrip.model import RoundtripModel
     from roundtrip.persistence import ModelFileError
 
@@ -27,7 +28,7 @@ _HOMES = {
     "ModelFileError": "roundtrip.persistence",
     "Roundtrip": "roundtrip.estimator",
     "RoundtripModel": "roundtrip.model",
-    "load": "roundtrip.estimator",
+    "load": "roundtrip.loading",
 }
 
 

@@ -19,25 +19,15 @@ from torch import Tensor
 
 from roundtrip.density import DensityEstimate, estimate
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
-from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
 from roundtrip.devices import resolve_device
 from roundtrip.model import RoundtripModel
 from roundtrip.networks import discriminator, mlp
-from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
-from roundtrip.parameters import (
-    check_choice,
-    check_integer,
-    check_number,
-    check_numbers,
-    check_widths,
-)
-from roundtrip.persistence import ModelFileError, plain, read_model_file, write_model_file
-from roundtrip.preprocessing import SCALES, Scaling
+from roundtrip.parameters import check_integer
+from roundtrip.persistence import plain, write_model_file
+from roundtrip.preprocessing import Scaling
+from roundtrip.settings import DEFAULT_SIGMA_GRID, PAPER, check_settings
 from roundtrip.training import AdversarialObjective, Validation, train
-from roundtrip.training.batches import SAMPLING, batches
-
-PAPER_SIGMA_GRID = (0.01, 0.05, 0.1, 0.2, 0.4, 0.5)
-DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005, 1.0, 24))
+from roundtrip.training.batches import batches
 
 
 class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -178,39 +168,13 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         >>> Roundtrip.paper(latent_dim=5).generator_hidden == (512,) * 10
         True
         """
-        settings: dict[str, Any] = {
-            "generator_hidden": (512,) * 10,
-            "encoder_hidden": (256,) * 10,
-            "discriminator_x_hidden": (256,) * 4,
-            "discriminator_z_hidden": (128,) * 2,
-            "alpha": 10.0,
-            "beta": 10.0,
-            "learning_rate": 2e-4,
-            "batch_size": 64,
-            "max_epochs": 200,
-            "min_steps_per_epoch": 1,
-            "patience": 10,
-            "sampling": "replacement",
-            "pool_size": 50,
-            "averaging": 0.0,
-            "sigma": "auto",
-            "sigma_grid": PAPER_SIGMA_GRID,
-            "sigma_epochs": 20,
-            "scale": "minmax",
-            "validation_fraction": 0.1,
-            "validation_rows": 200,
-            "validation_samples": 1000,
-            "n_samples": 40_000,
-            "proposal_scale": 0.5,
-            "proposal_df": 1.0,
-        }
         unknown = overrides.keys() - set(cls._get_param_names())
         if unknown:
             raise ValueError(
                 f"unknown parameter {', '.join(sorted(unknown))}; "
                 f"known are {', '.join(cls._get_param_names())}"
             )
-        return cls(latent_dim, **(settings | overrides))
+        return cls(latent_dim, **(PAPER | overrides))
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to the rows of `X`, `(rows, features)`; `y` is ignored.
@@ -226,7 +190,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             raise
 
     def _fit(self, X: Any) -> Self:
-        self._check_parameters()
+        check_settings(self.get_params())
         device = resolve_device(self.device)
         self.columns_ = list(X.columns) if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
@@ -248,7 +212,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         training_data = data[order[held_out:]].float()
 
         objective = AdversarialObjective(
-            self._build_model(generator).to(device),
+            self.build_model(generator).to(device),
             discriminator(X.shape[1], self.discriminator_x_hidden, generator=generator).to(device),
             discriminator(self.latent_dim_, self.discriminator_z_hidden, generator=generator).to(
                 device
@@ -400,7 +364,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     def _n_features_out(self) -> int:
         return self.latent_dim_
 
-    def _build_model(self, generator: torch.Generator) -> RoundtripModel:
+    def build_model(self, generator: torch.Generator) -> RoundtripModel:
         """Fresh networks of the fitted sizes, on the CPU."""
         features, latent_dim = len(self.scaling_.shift), self.latent_dim_
         return RoundtripModel(
@@ -421,96 +385,6 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     def _in_blocks(self, network: Any, rows: Tensor, size: int) -> np.ndarray:
         output = map_blocks(network, rows.to(self.model_.device), size)
         return output.double().cpu().numpy()
-
-    def _check_parameters(self) -> None:
-        if self.latent_dim != "auto":
-            check_integer("latent_dim", self.latent_dim, minimum=1)
-        for name in (
-            "generator_hidden",
-            "encoder_hidden",
-            "discriminator_x_hidden",
-            "discriminator_z_hidden",
-        ):
-            check_widths(name, getattr(self, name))
-        for name in ("alpha", "beta", "learning_rate", "tol", "proposal_scale"):
-            check_number(name, getattr(self, name), above=0)
-        check_number("proposal_df", self.proposal_df, above=SMALLEST_DF, below=LARGEST_DF)
-        check_integer("batch_size", self.batch_size, minimum=2)
-        for name in (
-            "max_epochs",
-            "min_steps_per_epoch",
-            "patience",
-            "validation_rows",
-            "validation_samples",
-            "n_samples",
-        ):
-            check_integer(name, getattr(self, name), minimum=1)
-        if self.averaging != 0:
-            check_number("averaging", self.averaging, above=0, below=1)
-        check_integer("pool_size", self.pool_size, minimum=0)
-        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
-        sigma_limits = {"above": SMALLEST_SIGMA, "below": LARGEST_SIGMA}
-        if self.sigma != "auto":
-            check_number("sigma", self.sigma, **sigma_limits)
-        check_numbers("sigma_grid", self.sigma_grid, **sigma_limits)
-        if self.sigma_epochs is not None:
-            check_integer("sigma_epochs", self.sigma_epochs, minimum=1)
-        check_choice("sampling", self.sampling, SAMPLING)
-        check_choice("scale", self.scale, SCALES)
-
-
-def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -> Roundtrip:
-    """Read an estimator that `Roundtrip.save` wrote. No code from the file is executed.
-
-    It computes on `device`; "auto" is a CUDA GPU if there is one.
-
-    Raises `ModelFileError` if the file is damaged or is no model file, `OSError` if it can't be
-    read.
-
-    >>> import tempfile, numpy as np
-    >>> from roundtrip import Roundtrip, load
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> est = Roundtrip(max_epochs=1, random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     est.save(folder + "/model.rt")
-    ...     again = load(folder + "/model.rt")
-    >>> bool((again.score_samples(X) == est.score_samples(X)).all())
-    True
-    """
-    target = resolve_device(device)
-    content, tensors = read_model_file(path)
-    try:
-        return _restored(content, tensors, target)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ModelFileError(
-            f"{path} does not fit this release of roundtrip, perhaps it is of a newer one: {error}"
-        ) from error
-
-
-def _restored(
-    content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device
-) -> Roundtrip:
-    parameters: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in content["parameters"].items()
-    }
-    est = Roundtrip(**parameters)
-    est.latent_dim_ = content["latent_dim"]
-    est.scaling_ = Scaling(
-        tensors.pop("scaling.shift").numpy(), tensors.pop("scaling.scale").numpy()
-    )
-    est.scoring_seed_ = content["scoring_seed"]
-    est.n_iter_ = content["n_iter"]
-    est.best_epoch_ = content["best_epoch"]
-    est.history_ = content["history"]
-    est.n_features_in_ = len(est.scaling_.shift)
-    est.columns_ = content["columns"]
-    if est.columns_ is not None and all(isinstance(name, str) for name in est.columns_):
-        est.feature_names_in_ = np.array(est.columns_, dtype=object)
-    model = est._build_model(torch.Generator())
-    model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})
-    est.model_ = model.eval().to(device)
-    return est
 
 
 def _random_stream(

@@ -1,0 +1,67 @@
+"""`load`: from a model file to a fitted estimator."""
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from roundtrip.devices import resolve_device
+from roundtrip.estimator import Roundtrip
+from roundtrip.persistence import ModelFileError, read_model_file
+from roundtrip.preprocessing import Scaling
+
+
+def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -> Roundtrip:
+    """Read an estimator that `Roundtrip.save` wrote. No code from the file is executed.
+
+    It computes on `device`; "auto" is a CUDA GPU if there is one.
+
+    Raises `ModelFileError` if the file is damaged or is no model file, `OSError` if it can't be
+    read.
+
+    >>> import tempfile, numpy as np
+    >>> from roundtrip import Roundtrip, load
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> est = Roundtrip(max_epochs=1, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     est.save(folder + "/model.rt")
+    ...     again = load(folder + "/model.rt")
+    >>> bool((again.score_samples(X) == est.score_samples(X)).all())
+    True
+    """
+    target = resolve_device(device)
+    content, tensors = read_model_file(path)
+    try:
+        return _restored(content, tensors, target)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ModelFileError(
+            f"{path} does not fit this release of roundtrip, perhaps it is of a newer one: {error}"
+        ) from error
+
+
+def _restored(
+    content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device
+) -> Roundtrip:
+    parameters: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in content["parameters"].items()
+    }
+    est = Roundtrip(**parameters)
+    est.latent_dim_ = content["latent_dim"]
+    est.scaling_ = Scaling(
+        tensors.pop("scaling.shift").numpy(), tensors.pop("scaling.scale").numpy()
+    )
+    est.scoring_seed_ = content["scoring_seed"]
+    est.n_iter_ = content["n_iter"]
+    est.best_epoch_ = content["best_epoch"]
+    est.history_ = content["history"]
+    est.n_features_in_ = len(est.scaling_.shift)
+    est.columns_ = content["columns"]
+    if est.columns_ is not None and all(isinstance(name, str) for name in est.columns_):
+        est.feature_names_in_ = np.array(est.columns_, dtype=object)
+    model = est.build_model(torch.Generator())
+    model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})
+    est.model_ = model.eval().to(device)
+    return est
