@@ -34,7 +34,7 @@ def density_panels(
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'roundtrip[plots]'") from error
 
-    figure = Figure(figsize=(4 * len(densities) + 0.8, 4), layout="constrained")
+    figure = Figure(figsize=(4 * len(densities) + 0.8, 4.2), layout="constrained")
     axes = figure.subplots(1, len(densities), sharex=True, sharey=True, squeeze=False)[0]
     top = max(float(next(iter(densities.values())).max()), np.finfo(float).tiny)
     for ax, (title, density) in zip(axes, densities.items(), strict=True):

@@ -1,0 +1,20 @@
+"""The README's figures are those of the benchmarks' files."""
+
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_table_of_simulated_sets_is_the_benchmarks():
+    assert (ROOT / "benchmarks/results/simulated.md").read_text().strip() in README
+
+
+def test_training_speed_is_the_benchmarks():
+    result = json.loads((ROOT / "benchmarks/results/training_speed.json").read_text())
+    words = " ".join(README.split())
+    assert f"{result['speedup']:.1f} times as fast" in words
+    assert f"{result['roundtrip_ms']:.0f} ms where" in words
+    assert f"takes {result['pyroundtrip_ms']:.0f} ms" in words
+    assert f"at {result['share_of_gemm_rate']:.0%} of" in words
