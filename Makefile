@@ -8,6 +8,7 @@ STAMP := .venv/.installed
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
+	@echo "installing into .venv: a minute or two"
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)

@@ -30,7 +30,7 @@ def test_shapes_and_types(fitted, mixture):
     assert fitted.inverse_transform(fitted.transform(X)).shape == X.shape
     assert fitted.sample(7).shape == (7, 2)
     for method in ("adaptive", "importance", "laplace"):
-        result = fitted.density(X, method=method, tol=1.0)
+        result = fitted.density(X, method=method)
         assert result.method == method
         for entry in (result.log_density, result.std_error, result.ess, result.n_evaluations):
             assert entry.shape == (5,)
@@ -233,6 +233,14 @@ def test_bad_tables_are_refused_at_scoring(fitted, name, call):
         getattr(fitted, call)(X)
 
 
+def test_errors_name_the_columns_of_a_dataframe(tiny):
+    frame = pd.DataFrame({"fine": [1.0, 2.0], "gap": [1.0, np.nan], "text": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"could not convert.*in columns gap, text"):
+        tiny.fit(frame)
+    with pytest.raises(ValueError, match=r"contains NaN \(in columns gap\)"):
+        tiny.fit(frame.drop(columns="text"))
+
+
 def test_wrong_number_of_columns_at_scoring(fitted):
     with pytest.raises(ValueError, match="3 features"):
         fitted.score_samples(np.zeros((4, 3)))
@@ -276,7 +284,11 @@ def test_bad_calls(fitted, mixture):
     with pytest.raises(ValueError, match="method must be one of"):
         fitted.density(mixture.X, method="magic")
     with pytest.raises(ValueError, match="n_samples"):
-        fitted.density(mixture.X, n_samples=0)
+        fitted.density(mixture.X, method="importance", n_samples=0)
+    with pytest.raises(ValueError, match="n_samples is for method='importance'"):
+        fitted.density(mixture.X, n_samples=10)
+    with pytest.raises(ValueError, match="tol is for method='adaptive'"):
+        fitted.density(mixture.X, method="laplace", tol=0.1)
     with pytest.raises(ValueError, match="sigma"):
         fitted.density(mixture.X, sigma=-1)
     with pytest.raises(ValueError, match="n_samples"):

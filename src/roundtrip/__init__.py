@@ -32,6 +32,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Import torch only when a name that needs it is used: `roundtrip --help` is instant."""
     if name in _HOMES:

@@ -56,6 +56,7 @@ TableOutput = Annotated[
     Path | None, typer.Option("--output", "-o", help=f"{TABLES}; without it, csv to stdout.")
 ]
 Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="For repeatable results.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")]
 
 
@@ -99,7 +100,7 @@ def fit(
     batch_size: Annotated[int | None, typer.Option(min=2, help="Rows in one step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
     seed: Seed = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
+    device: Device = "auto",
     columns: Annotated[
         str | None, typer.Option(help="Use only these columns: names with commas between.")
     ] = None,
@@ -150,12 +151,17 @@ def score(
         typer.Option(help="How the density is computed."),
     ] = "adaptive",
     tol: Annotated[
-        float | None, typer.Option(help="Standard error to reach, in nats (adaptive).")
+        float | None,
+        typer.Option(help="Standard error to reach, in nats (adaptive; the model's, 0.05)."),
+    ] = None,
+    max_evaluations: Annotated[
+        int | None, typer.Option(min=1, help="Most work on a row (adaptive; 20000).")
     ] = None,
     n_samples: Annotated[
         int | None, typer.Option(min=1, help="Draws for each row (importance).")
     ] = None,
     sigma: Annotated[float | None, typer.Option(help="Noise other than the fitted.")] = None,
+    device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Write the log density of each row of DATA with its standard error and diagnostics.
@@ -169,10 +175,17 @@ def score(
     from roundtrip import load
 
     _check_output(output, data)
-    estimator = load(model)
+    estimator = load(model, device=device)
     X = _read_for(estimator, data)
     estimator.set_params(verbose=0 if quiet else 1)
-    result = estimator.density(X, method=method, tol=tol, n_samples=n_samples, sigma=sigma)
+    result = estimator.density(
+        X,
+        method=method,
+        tol=tol,
+        max_evaluations=max_evaluations,
+        n_samples=n_samples,
+        sigma=sigma,
+    )
     _write(result.to_frame(), output)
     if output is not None and not quiet:
         typer.echo(result.summary(), err=True)

@@ -17,7 +17,6 @@ def resolve_device(device: str | torch.device) -> torch.device:
         torch.zeros(1, dtype=torch.float64, device=resolved).item()
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(
-            "device must be 'auto' or a torch device that is present and has float64, such as "
-            f"'cpu' or 'cuda', got {device!r}"
+            f"device {device!r} is not present or has no float64; 'auto' takes what there is"
         ) from error
     return resolved

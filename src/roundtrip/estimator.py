@@ -24,7 +24,7 @@ from roundtrip.model import RoundtripModel
 from roundtrip.networks import discriminator, mlp
 from roundtrip.parameters import check_integer
 from roundtrip.persistence import plain, write_model_file
-from roundtrip.preprocessing import Scaling
+from roundtrip.preprocessing import Scaling, bad_columns
 from roundtrip.settings import DEFAULT_SIGMA_GRID, PAPER, check_settings
 from roundtrip.training import AdversarialObjective, Validation, train
 from roundtrip.training.batches import batches
@@ -193,7 +193,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         check_settings(self.get_params())
         device = resolve_device(self.device)
         self.columns_ = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
+        X = self._checked(X, ensure_min_samples=2)
         random = _random_stream(self.random_state)
         self.scaling_ = Scaling.fit(X, self.scale)
         self.latent_dim_ = (
@@ -261,7 +261,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         *,
         method: str = "adaptive",
         tol: float | None = None,
-        max_evaluations: int = 20_000,
+        max_evaluations: int | None = None,
         n_samples: int | None = None,
         sigma: float | None = None,
     ) -> DensityEstimate:
@@ -275,17 +275,24 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             error unknown.
         tol : in nats; the estimator's `tol` when None. Rows that do not reach it raise one
             `DensityWarning` and are marked in the result's `converged`.
-        max_evaluations : evaluations of G a row at most (adaptive).
+        max_evaluations : evaluations of G a row at most (adaptive); 20,000 when None.
         n_samples : draws a row (importance); the estimator's `n_samples` when None.
         sigma : observation noise in scaled units; the fitted `sigma_` when None.
         """
+        for name, value, only in (
+            ("tol", tol, "adaptive"),
+            ("max_evaluations", max_evaluations, "adaptive"),
+            ("n_samples", n_samples, "importance"),
+        ):
+            if value is not None and method != only:
+                raise ValueError(f"{name} is for method={only!r}, not for method={method!r}")
         X = self._validated(X)
         result = estimate(
             self.model_,
             self.scaling_.apply(X),
             method=method,
             tol=self.tol if tol is None else tol,
-            max_evaluations=max_evaluations,
+            max_evaluations=20_000 if max_evaluations is None else max_evaluations,
             n_samples=self.n_samples if n_samples is None else n_samples,
             scale=self.proposal_scale,
             df=self.proposal_df,
@@ -376,7 +383,21 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
 
     def _validated(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        return self._checked(X, reset=False)
+
+    def _checked(self, X: Any, **settings: Any) -> np.ndarray:
+        """X as scikit-learn wants it, float64; errors say which columns of a DataFrame are bad."""
+        try:
+            return validate_data(self, X, dtype=np.float64, order="C", **settings)
+        except ValueError as error:
+            culprits = bad_columns(X)
+            if not culprits:
+                raise
+            problem = str(error).partition("\n")[0].rstrip(".")
+            raise ValueError(
+                f"{problem} (in columns {', '.join(culprits)}). Encode or drop columns that are "
+                "not numbers, and fill or drop rows with missing or infinite values."
+            ) from error
 
     def _generate(self, z: Tensor) -> np.ndarray:
         return self._in_blocks(self.model_.generate, z, EVALUATIONS_PER_CALL)

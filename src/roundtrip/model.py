@@ -33,6 +33,9 @@ class RoundtripModel(nn.Module):
         self, generator: nn.Module, encoder: nn.Module, latent_dim: int, sigma: float
     ) -> None:
         super().__init__()
+        for name, network in (("generator", generator), ("encoder", encoder)):
+            if not isinstance(network, nn.Module):
+                raise TypeError(f"{name} must be a torch.nn.Module, got {type(network).__name__}")
         self.generator = generator
         self.encoder = encoder
         self.latent_dim = check_integer("latent_dim", latent_dim, minimum=1)

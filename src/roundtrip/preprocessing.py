@@ -1,9 +1,10 @@
 """Scaling of tables: an affine map of each column that remembers its log|det|."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.preprocessing import StandardScaler
 
 SCALES = ("standard", "minmax", None)
@@ -59,3 +60,16 @@ class Scaling:
     def undo(self, X: np.ndarray) -> np.ndarray:
         """Scaled units to user's units."""
         return X * self.scale + self.shift
+
+
+def bad_columns(X: Any) -> list[str]:
+    """Names of the columns of a DataFrame that hold text, missing or infinite values.
+
+    >>> import pandas as pd
+    >>> bad_columns(pd.DataFrame({"a": [1.0, None], "b": ["x", "y"], "c": [1, 2]}))
+    ['a', 'b']
+    """
+    if not isinstance(X, pd.DataFrame):
+        return []
+    numbers = X.apply(pd.to_numeric, errors="coerce").astype(float)
+    return [str(name) for name, fine in np.isfinite(numbers).all().items() if not fine]

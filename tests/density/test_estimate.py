@@ -110,7 +110,11 @@ def test_bad_input(arguments, message):
         estimate(LinearModel(1, 2).model, **arguments)
 
 
-def test_networks_that_do_not_fit_the_data():
+def test_networks_that_do_not_fit_the_data(fitted):
+    with pytest.raises(TypeError, match="generator must be a torch"):
+        RoundtripModel(lambda z: z, nn.Identity(), 1, 0.1)
+    with pytest.raises(TypeError, match="density"):
+        estimate(fitted, np.zeros((1, 2)))
     with pytest.raises(ValueError, match="generator makes rows of shape"):
         estimate(RoundtripModel(nn.Linear(2, 3), nn.Linear(4, 2), 2, 0.1), np.zeros((1, 4)))
     with pytest.raises(ValueError, match="encoder makes codes of shape"):

@@ -55,6 +55,11 @@ def estimate(
     >>> estimate(model, [[0.0], [1.0]], method="laplace").log_density.shape
     (2,)
     """
+    if not isinstance(model, RoundtripModel):
+        raise TypeError(
+            f"model must be a RoundtripModel, got {type(model).__name__}; a fitted estimator has "
+            "density(X) of its own"
+        )
     check_choice("method", method, METHODS)
     tol = check_number("tol", tol, above=0)
     max_evaluations = check_integer("max_evaluations", max_evaluations, minimum=1)

@@ -58,6 +58,8 @@ class TrainingProgress:
     ) -> None:
         if self._live:
             self._live.stop()
+            if not self._live.console.is_terminal:
+                self._live.console.print()  # rich ends the last line only on a terminal
 
     def step(self) -> None:
         """One training step is done."""
