@@ -378,3 +378,11 @@ def test_a_bad_device_is_refused(here, device):
 def test_help_does_not_import_torch():
     code = "import sys, roundtrip.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_module_is_the_command_line_and_names_its_parts():
+    done = subprocess.run(
+        [sys.executable, "-m", "roundtrip", "--version"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, f"roundtrip {roundtrip.__version__}\n")
+    assert {"Roundtrip", "load", "RoundtripModel"} <= set(dir(roundtrip))

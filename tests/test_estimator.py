@@ -14,6 +14,7 @@ from roundtrip.datasets import (
     make_involute,
     make_octagon_mixture,
 )
+from roundtrip.training import Validation
 
 
 # One check skips itself: array API input, which scikit-learn only checks where SciPy's array API is
@@ -348,6 +349,21 @@ def test_validation_likelihood_is_in_the_users_units(mixture):
         est.history_["validation_log_likelihood"], far.history_["validation_log_likelihood"]
     )
     np.testing.assert_allclose(shift, 2 * np.log(1024), atol=1e-6)
+
+
+def test_scoring_does_not_reuse_the_draws_that_chose_sigma(mixture, monkeypatch):
+    """Sigma and epoch are chosen by what flatters them: scores need draws of their own."""
+    seeds = []
+
+    class Spy(Validation):
+        def __init__(self, *args, seed, **settings):
+            seeds.append(seed)
+            super().__init__(*args, seed=seed, **settings)
+
+    monkeypatch.setattr("roundtrip.estimator.Validation", Spy)
+    est = Roundtrip(**TINY).fit(mixture.X)
+    assert seeds
+    assert est.scoring_seed_ not in seeds
 
 
 def test_progress_bar_shows_what_matters(mixture, capfd):
