@@ -39,7 +39,7 @@ CACHE = HERE.parent / ".cache" / "scoring"
 TARGET = 0.1
 ROWS = 100
 REFERENCE_DRAWS = 100_000
-PAPER_SCALES = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
+PAPER_SCALES = (0.05, 0.1, 0.2, 0.5, 1.0)
 PAPER_DRAWS = 40_000
 PRESETS = {
     "paper": lambda: Roundtrip.paper(latent_dim=5, random_state=0, verbose=1),

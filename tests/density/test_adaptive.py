@@ -77,6 +77,7 @@ def test_evaluations_are_counted_honestly(monkeypatch):
     folded = FoldedModel(2)
     x = folded.points(1)
     monkeypatch.setattr("roundtrip.density.adaptive.EVALUATIONS_PER_CALL", 1)
+    monkeypatch.setattr("roundtrip.density.modes.EVALUATIONS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.modes.ROWS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.starts.BANK_SIZE", 1)
     calls = []

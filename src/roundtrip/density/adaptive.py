@@ -34,7 +34,7 @@ GOOD_EFFICIENCY = 0.4
 """Share of the precision of a perfect proposal above which a proposal is left as it is."""
 
 MAX_REFITS = 4
-MAX_FITTED_DRAWS = 4096
+MAX_FITTED_DRAWS = 2**14
 """Draws of a row that are kept for refitting; later ones only add to the estimate."""
 
 NUMBERS_PER_CHUNK = 2**24
@@ -151,7 +151,8 @@ def _sample_chunk(
         state.add(draws, _log_joint(model, x[state.rows], draws, sigma))
         spent += n_new
         values = _assess(state.log_weights, state.first)
-        values["converged"] = (values["std_error"] <= tol) & values.pop("reliable")
+        precise, reliable = values["std_error"] <= tol, values.pop("reliable")
+        values["converged"] = precise & reliable
         values["n_evaluations"] = torch.full_like(state.rows, spent)
         finished = values["converged"] | (values["n_evaluations"] >= max_evaluations)
         for name, value in values.items():
@@ -161,7 +162,8 @@ def _sample_chunk(
             break
         counted = state.log_weights.shape[1] - state.first
         efficiency = 1 / (1 + counted * values["std_error"].square())
-        poor = (efficiency < GOOD_EFFICIENCY) & (state.refits < MAX_REFITS)
+        poor = (efficiency < GOOD_EFFICIENCY) | (precise & ~reliable)
+        poor &= state.refits < MAX_REFITS
         state.keep(~finished)
         if state.log_weights.shape[1] <= MAX_FITTED_DRAWS:
             state.refit(poor[~finished])
