@@ -5,6 +5,7 @@ import pytest
 from oracles import FoldedModel, LinearModel
 
 from roundtrip.density import DensityWarning, estimate
+from roundtrip.density.jacobian import generator_jacobian
 
 ORACLES = {
     **{
@@ -65,7 +66,8 @@ def test_budget_is_kept_and_failures_are_told_once():
     with pytest.warns(DensityWarning, match=r"20 of 20 rows did not converge") as caught:
         result = estimate(folded.model, x, tol=1e-5, max_evaluations=500)
     assert len(caught) == 1
-    assert (result.n_evaluations == 500).all()
+    assert (result.n_evaluations <= 500).all()
+    assert (result.n_evaluations > 350).all()  # what finding the modes leaves over is drawn
     assert not result.converged.any()
     assert "20 rows did not converge" in result.summary()
     with pytest.raises(ValueError, match="max_evaluations must be at least"):
@@ -80,11 +82,18 @@ def test_evaluations_are_counted_honestly(monkeypatch):
     monkeypatch.setattr("roundtrip.density.modes.EVALUATIONS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.modes.ROWS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.starts.BANK_SIZE", 1)
-    calls = []
+    calls, expansions = [], []
     folded.model.generator.register_forward_hook(lambda *args: calls.append(args))
+
+    def counted_jacobian(*args):
+        expansions.append(args)
+        return generator_jacobian(*args)
+
+    monkeypatch.setattr("roundtrip.density.modes.generator_jacobian", counted_jacobian)
     result = estimate(folded.model, x, tol=0.1)
-    draws = result.n_evaluations[0] - 5 * 3  # five Jacobians of 1 + 2 evaluations each
-    assert len(calls) == draws + 5 + 2  # the bank and the check of shapes make two more
+    # A Jacobian is one call of G and 1 + 2 evaluations; the bank and the check of shapes are
+    # two more calls.
+    assert len(calls) == result.n_evaluations[0] - 2 * len(expansions) + 2
 
 
 def test_seed_matters_and_repeats():
@@ -118,7 +127,7 @@ def test_unbiased_on_average():
         ratios = [
             np.exp(
                 estimate(
-                    linear.model, x, tol=1e-9, max_evaluations=300, random_state=seed
+                    linear.model, x, tol=1e-9, max_evaluations=500, random_state=seed
                 ).log_density[0]
                 - truth
             )

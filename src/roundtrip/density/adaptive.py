@@ -25,7 +25,7 @@ from roundtrip.density.importance import weighted_estimate
 from roundtrip.density.mixture import StudentMixture
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
-from roundtrip.density.starts import Bank, first_proposal, make_bank, start_evaluations
+from roundtrip.density.starts import Bank, first_proposal, make_bank, most_start_evaluations
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import isotropic_log_prob
 
@@ -52,7 +52,7 @@ def adaptive(
     verbose: bool = False,
 ) -> DensityEstimate:
     """Estimate log p(x) for `(rows, features)` points to a standard error of `tol` nats each."""
-    smallest = start_evaluations(model.latent_dim) + FIRST_ROUND
+    smallest = most_start_evaluations(model.latent_dim) + FIRST_ROUND
     if max_evaluations < smallest:
         raise ValueError(
             f"max_evaluations must be at least {smallest} for {model.latent_dim} latent "
@@ -133,12 +133,13 @@ def _sample_chunk(
     seed: int,
 ) -> dict[str, Tensor]:
     generators = row_generators(x.cpu().numpy(), seed)
-    spent = start_evaluations(model.latent_dim)
+    proposal, start_evaluations = first_proposal(model, x, bank, sigma=sigma)
+    budget = max_evaluations - most_start_evaluations(model.latent_dim)
     rows = torch.arange(len(x), device=x.device)
     empty = x.new_empty(len(x), 0)
     state = _Sampling(
         rows=rows,
-        proposal=first_proposal(model, x, bank, sigma=sigma),
+        proposal=proposal,
         log_weights=empty,
         first=torch.zeros_like(rows),
         refits=torch.zeros_like(rows),
@@ -146,15 +147,16 @@ def _sample_chunk(
         log_joint=empty,
     )
     result: dict[str, Tensor] = {}
-    for n_new in _round_sizes(max_evaluations - spent):
+    drawn = 0
+    for n_new in _round_sizes(budget):
         draws = state.proposal.sample(n_new, [generators[row] for row in state.rows.tolist()])
         state.add(draws, _log_joint(model, x[state.rows], draws, sigma))
-        spent += n_new
+        drawn += n_new
         values = _assess(state.log_weights, state.first)
         precise, reliable = values["std_error"] <= tol, values.pop("reliable")
         values["converged"] = precise & reliable
-        values["n_evaluations"] = torch.full_like(state.rows, spent)
-        finished = values["converged"] | (values["n_evaluations"] >= max_evaluations)
+        values["n_evaluations"] = start_evaluations[state.rows] + drawn
+        finished = values["converged"] | torch.full_like(precise, drawn >= budget)
         for name, value in values.items():
             column = result.setdefault(name, value.new_zeros(len(x)))
             column[state.rows[finished]] = value[finished]

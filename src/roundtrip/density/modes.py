@@ -17,6 +17,9 @@ from roundtrip.model import RoundtripModel
 
 ROWS_PER_CALL = 256
 FIRST_DAMPING = 0.01
+MAX_STEPS = 12
+ENOUGH = 0.5
+"""Nats a step has to gain for another one to be worth its evaluations."""
 
 
 @dataclass
@@ -49,12 +52,26 @@ class Expansion:
         factor = torch.linalg.cholesky(self.precision + torch.diag_embed(diagonal))
         return self.z - torch.cholesky_solve(self.gradient[..., None], factor)[..., 0]
 
-    def replaced(self, where: Tensor, other: "Expansion") -> "Expansion":
-        """This expansion with `other` in the rows that the mask `where` marks."""
-        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
-        return Expansion(
-            *(torch.where(where.view(-1, *[1] * (old.ndim - 1)), new, old) for old, new in pairs)
-        )
+    @property
+    def log_evidence(self) -> Tensor:
+        """What the neighbourhood adds to log p(x) if G is linear there, up to a constant."""
+        return self.promise - self.value - 0.5 * torch.logdet(self.precision)
+
+    @property
+    def promise(self) -> Tensor:
+        """What an undamped step would gain if G were linear, `(rows,)`."""
+        factor = torch.linalg.cholesky(self.precision)
+        half = torch.linalg.solve_triangular(factor, self.gradient[..., None], upper=False)
+        return 0.5 * half.square().sum((1, 2))
+
+    def __getitem__(self, rows: Tensor) -> "Expansion":
+        """The expansion of some of the rows."""
+        return Expansion(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def replaced(self, rows: Tensor, other: "Expansion") -> "Expansion":
+        """This expansion with `other` in place of `rows`."""
+        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return Expansion(*(old.index_copy(0, rows, new) for old, new in pairs))
 
 
 def expand(model: RoundtripModel, x: Tensor, z: Tensor, *, sigma: float) -> Expansion:
@@ -78,20 +95,31 @@ def expand(model: RoundtripModel, x: Tensor, z: Tensor, *, sigma: float) -> Expa
 
 
 def find_modes(
-    model: RoundtripModel, x: Tensor, start: Tensor, *, sigma: float, steps: int
-) -> Expansion:
+    model: RoundtripModel, x: Tensor, start: Tensor, *, sigma: float, min_steps: int
+) -> tuple[Expansion, Tensor]:
     """Climb from `start`, `(rows, latent_dim)`, towards a maximum of p(x, z) in z.
 
-    Returns the expansion at the best points found, at the cost of `steps + 1` expansions.
+    Rows that hardly climb any more stop after `min_steps`, the others go on to `MAX_STEPS`.
+    Returns the expansion at the best points found and how many expansions each row took.
     """
     best = expand(model, x, start.double(), sigma=sigma)
     damping = torch.full_like(best.value, FIRST_DAMPING)
-    for _ in range(steps):
-        trial = expand(model, x, best.gauss_newton(damping), sigma=sigma)
-        better = trial.value < best.value
-        damping = torch.where(better, damping * 0.1, damping * 10)
-        best = best.replaced(better, trial)
-    return best
+    taken = torch.ones_like(damping, dtype=torch.int64)
+    rows = torch.arange(len(x), device=x.device)
+    for step in range(1, MAX_STEPS + 1):
+        here = best[rows]
+        trial = expand(model, x[rows], here.gauss_newton(damping[rows]), sigma=sigma)
+        better = trial.value < here.value
+        damping[rows] = torch.where(better, damping[rows] * 0.1, damping[rows] * 10)
+        best = best.replaced(rows[better], trial[better])
+        taken[rows] += 1
+        if step >= min_steps:
+            # A step that went down is tried again, shorter, unless it promised next to nothing.
+            climbing = torch.where(better, here.value - trial.value, here.promise) > ENOUGH
+            rows = rows[climbing]
+        if not len(rows):
+            break
+    return best, taken
 
 
 def linearised_posterior(

@@ -2,33 +2,36 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
+from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.density.importance import encoded
 from roundtrip.density.mixture import StudentMixture
 from roundtrip.density.modes import (
-    FIRST_DAMPING,
+    MAX_STEPS,
     Expansion,
-    expand,
     find_modes,
     linearised_posterior,
 )
 from roundtrip.model import RoundtripModel
 
 BANK_SIZE = 4096
-MODE_STEPS = 2
 LINEARISATIONS = 1
 BANK_STARTS = 2
 BANK_CANDIDATES = 128
 FARTHEST_START = 1e3
 """No latent vector is farther out: the prior's density there is zero in float64."""
 
-COMPONENT_WEIGHTS = (0.7, 0.1, 0.08, 0.04, 0.08)
-"""Around the mode, wide around the mode, at two points of the bank, the prior."""
+MODE_SHARES = (0.8, 0.13, 0.07)
+"""Of the modes, best first, besides what their evidence gives them."""
+
+REPEATED_MODE_SHARE = 0.03
+NEARLY_AS_LIKELY = 2.0
+WIDE_SHARE, PRIOR_SHARE = 0.1, 0.08
 
 
 @dataclass(frozen=True)
@@ -50,50 +53,123 @@ def make_bank(model: RoundtripModel, seed: int) -> Bank:
         return Bank(z, map_blocks(model.generate, z, EVALUATIONS_PER_CALL).double())
 
 
-def start_evaluations(latent_dim: int) -> int:
-    """Evaluations of G that `first_proposal` spends on a row."""
-    expansions = MODE_STEPS + 1 + BANK_STARTS
-    return expansions * (1 + latent_dim) + LINEARISATIONS * 2 * latent_dim
+def most_start_evaluations(latent_dim: int) -> int:
+    """Evaluations of G that `first_proposal` spends on a row at most."""
+    return _start_evaluations((1 + BANK_STARTS) * (1 + MAX_STEPS), latent_dim)
 
 
-def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, *, sigma: float) -> StudentMixture:
-    """A mixture for each row of x around the likely places of its z."""
+def _start_evaluations(expansions: Any, latent_dim: int) -> Any:
+    return 1 + expansions * (1 + latent_dim) + LINEARISATIONS * 2 * latent_dim
+
+
+def first_proposal(
+    model: RoundtripModel, x: Tensor, bank: Bank, *, sigma: float
+) -> tuple[StudentMixture, Tensor]:
+    """A mixture for each row of x around the likely places of its z, and its evaluations of G."""
     rows, dim = len(x), model.latent_dim
-    mode = find_modes(model, x, encoded(model, x), sigma=sigma, steps=MODE_STEPS)
-    mean, width = mode.z, mode.covariance_factor
-    components = [(mean, 3 * width)]
+    modes, expansions = _modes(model, x, bank, sigma)
+    best = modes[0]
+    mean, width = best.z, best.covariance_factor
     for _ in range(LINEARISATIONS):
         mean, width = linearised_posterior(model, x, mean, width, sigma=sigma)
-    components.insert(0, (mean, width))
-    components += _bank_components(model, x, bank, mode, sigma)
     identity = torch.eye(dim, dtype=torch.float64, device=x.device).expand(rows, dim, dim)
-    components.append((torch.zeros_like(mean), identity))
+    components = [
+        (mean, width),
+        *((mode.z, 1.5 * mode.covariance_factor) for mode in modes[1:]),
+        (best.z, 3 * best.covariance_factor),
+        (torch.zeros_like(mean), identity),
+    ]
     means, factors = (torch.stack(part, dim=1) for part in zip(*components, strict=True))
     # Rows so far away that a linear G would lead out of the numbers get the prior instead.
     failed = ~((means.abs() < FARTHEST_START).all(-1) & factors.isfinite().flatten(2).all(-1))
     means = torch.where(failed[..., None], 0.0, means)
     factors = torch.where(failed[..., None, None], identity[:, None], factors)
-    weights = torch.tensor(COMPONENT_WEIGHTS, dtype=torch.float64, device=x.device)
+    share = _mode_shares(modes)
+    rest = share.new_tensor([WIDE_SHARE, PRIOR_SHARE]).expand(rows, 2)
+    weights = torch.cat([share * (1 - WIDE_SHARE - PRIOR_SHARE), rest], dim=1)
     # Heavier tails than a Gaussian, but not so heavy that most draws of many dimensions are tail.
-    return StudentMixture(weights.expand(rows, -1), means, factors, df=5.0 + dim)
+    return StudentMixture(weights, means, factors, df=5.0 + dim), _start_evaluations(
+        expansions, dim
+    )
 
 
-def _bank_components(
-    model: RoundtripModel, x: Tensor, bank: Bank, mode: Expansion, sigma: float
-) -> list[tuple[Tensor, Tensor]]:
-    """Gaussians near the likeliest bank points of each row that lead to other modes than `mode`."""
+def _mode_shares(modes: list[Expansion]) -> Tensor:
+    """How much of the proposal each mode gets, `(rows, modes)`: half of it by its evidence."""
+    evidence = torch.stack([mode.log_evidence for mode in modes], dim=1).nan_to_num()
+    fixed = evidence.new_tensor(MODE_SHARES).expand_as(evidence)
+    # A mode that was found twice counts once.
+    again = torch.stack(
+        [_squared_widths(modes[0], mode.z[:, None])[:, 0] < 1 for mode in modes], dim=1
+    )
+    again[:, 0] = False
+    fixed = torch.where(again, REPEATED_MODE_SHARE, fixed)
+    by_evidence = torch.softmax(torch.where(again, -math.inf, evidence), dim=1)
+    return 0.5 * by_evidence + 0.5 * fixed / fixed.sum(dim=1, keepdim=True)
+
+
+def _modes(
+    model: RoundtripModel, x: Tensor, bank: Bank, sigma: float
+) -> tuple[list[Expansion], Tensor]:
+    """Maxima of p(x, z) of each row, the one of most evidence first, and the expansions spent."""
+    candidates = _nearest(x, bank)
+    start = _better_start(model, x, encoded(model, x), candidates, sigma)
+    mode, expansions = find_modes(model, x, start, sigma=sigma, min_steps=2)
+    modes = [mode]
+    squared, z, generated = candidates
+    value = 0.5 * (squared / sigma**2 + z.square().sum(-1))
+    row = torch.arange(len(x), device=x.device)
+    for choose in (_likeliest, _farthest):
+        value = torch.where(_leads_to(modes[-1], z, generated), math.inf, value)
+        start = z[row, choose(value, z, modes)]
+        mode, taken = find_modes(model, x, start, sigma=sigma, min_steps=1)
+        expansions = expansions + taken
+        modes.append(mode)
+    better = modes[1].log_evidence > modes[0].log_evidence
+    modes[0], modes[1] = (
+        modes[0].replaced(row[better], modes[1][better]),
+        modes[1].replaced(row[better], modes[0][better]),
+    )
+    return modes, expansions
+
+
+def _nearest(x: Tensor, bank: Bank) -> tuple[Tensor, Tensor, Tensor]:
+    """The bank points that G takes nearest to each row, nearest first.
+
+    Their squared distances from x, `(rows, candidates)`, their z and what G makes of them.
+    """
     count = min(BANK_CANDIDATES, len(bank.z))
     squared, nearest = torch.cdist(x, bank.generated).square().topk(count, largest=False)
-    z, generated = bank.z[nearest], bank.generated[nearest]  # (rows, candidates, ...)
-    row = torch.arange(len(x), device=x.device)
-    components = []
-    for _ in range(BANK_STARTS):
-        squared = torch.where(_leads_to(mode, z, generated), math.inf, squared)
-        start = z[row, squared.argmin(dim=1)]
-        mode = expand(model, x, start, sigma=sigma)
-        mean = mode.gauss_newton(torch.full_like(mode.value, FIRST_DAMPING))
-        components.append((mean, 1.5 * mode.covariance_factor))
-    return components
+    return squared, bank.z[nearest], bank.generated[nearest]
+
+
+def _better_start(
+    model: RoundtripModel,
+    x: Tensor,
+    code: Tensor,
+    candidates: tuple[Tensor, Tensor, Tensor],
+    sigma: float,
+) -> Tensor:
+    """H(x), or the nearest bank point where that has the larger p(x, z): one evaluation of G."""
+    generated = map_blocks(model.generate, code, ROWS_PER_ENCODER_CALL).double()
+    from_code = (x - generated).square().sum(1) / sigma**2 + code.square().sum(1)
+    squared, z, _ = candidates
+    from_bank = squared[:, 0] / sigma**2 + z[:, 0].square().sum(1)
+    return torch.where((from_bank < from_code)[:, None], z[:, 0], code)
+
+
+def _likeliest(value: Tensor, z: Tensor, modes: list[Expansion]) -> Tensor:
+    """The candidate of the largest p(x, z), `(rows,)`."""
+    return value.argmin(dim=1)
+
+
+def _farthest(value: Tensor, z: Tensor, modes: list[Expansion]) -> Tensor:
+    """Of the candidates that are nearly as likely as the likeliest, the farthest from all modes.
+
+    The likeliest alone may lie on one ridge with a known mode, and lead back to it.
+    """
+    distance = torch.stack([(z - mode.z[:, None]).square().sum(-1) for mode in modes]).amin(dim=0)
+    plausible = value <= value.amin(dim=1, keepdim=True) + z.shape[-1] + NEARLY_AS_LIKELY
+    return torch.where(plausible, distance, -1.0).argmax(dim=1)
 
 
 def _leads_to(mode: Expansion, z: Tensor, generated: Tensor) -> Tensor:
@@ -102,8 +178,14 @@ def _leads_to(mode: Expansion, z: Tensor, generated: Tensor) -> Tensor:
     They do when they lie within its width, or when its linear map explains what G makes of them.
     (Points of another fold of G generate much the same, where the linear map sees a large step.)
     """
-    step = z - mode.z[:, None]
-    width = (step @ mode.precision * step).sum(-1)
-    predicted = step @ mode.jacobian.mT
+    predicted = (z - mode.z[:, None]) @ mode.jacobian.mT
     surprise = (generated - mode.generated[:, None] - predicted).square().sum(-1)
-    return (width < 4 * z.shape[-1]) | (surprise < 0.25 * predicted.square().sum(-1))
+    return (_squared_widths(mode, z) < 4 * z.shape[-1]) | (
+        surprise < 0.25 * predicted.square().sum(-1)
+    )
+
+
+def _squared_widths(mode: Expansion, z: Tensor) -> Tensor:
+    """Squared distance of points `(rows, points, latent_dim)` from a mode in its own widths."""
+    step = z - mode.z[:, None]
+    return (step @ mode.precision * step).sum(-1)
