@@ -43,6 +43,12 @@ def fitted(mixture: SimulatedData) -> Roundtrip:
     return Roundtrip(latent_dim=2, **TINY).fit(mixture.X)
 
 
+@pytest.fixture(scope="session")
+def adversarial(mixture: SimulatedData) -> Roundtrip:
+    """The same with the paper's training and noise."""
+    return Roundtrip(latent_dim=2, objective="adversarial", **TINY).fit(mixture.X)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)

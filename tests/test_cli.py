@@ -40,7 +40,13 @@ def folder(tmp_path_factory):
     write_table(frame, folder / "d.csv")
     write_table(frame[:5], folder / "few.csv")
     write_table(X[:5], folder / "few.npy")
-    small = Roundtrip(max_epochs=1, validation_samples=20, n_samples=50, random_state=0)
+    small = Roundtrip(
+        objective="adversarial",
+        max_epochs=1,
+        validation_samples=20,
+        n_samples=50,
+        random_state=0,
+    )
     small.fit(frame).save(folder / "m.rt")
     small.fit(X).save(folder / "nameless.rt")
     (folder / "empty.csv").touch()
@@ -78,7 +84,7 @@ def fitted(monkeypatch):
     """The estimators whose fit was called; none of them is really fitted."""
     estimators = []
 
-    def record(self, X, y=None):
+    def record(self, X, y=None, *, max_time=None):
         estimators.append((self, X))
         raise ValueError("recorded")
 
@@ -107,7 +113,7 @@ def test_fit_score_sample_info_end_to_end(folder, tmp_path):
     summary = {line[:27].strip(): line[27:] for line in output.splitlines()}
     assert (summary["rows"], summary["columns"], summary["epochs"]) == ("200", "2", "2")
     assert (summary["column names"], summary["model"]) == ("a, b", "m.rt")
-    assert {"sigma", "validation log likelihood"} <= summary.keys()
+    assert {"best epoch", "validation log likelihood"} <= summary.keys()
 
     score = start("score", "m.rt", data, "-o", "s.csv", "--tol", 0.1, folder=tmp_path)
     sample = start("sample", "m.rt", "-n", 20_000, folder=tmp_path)

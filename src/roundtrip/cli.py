@@ -96,7 +96,16 @@ def fit(
     scale: Annotated[
         Literal["standard", "minmax", "none"] | None, typer.Option(help="How columns are scaled.")
     ] = None,
+    objective: Annotated[
+        Literal["likelihood", "adversarial", "hybrid"] | None,
+        typer.Option(help="What training optimises."),
+    ] = None,
+    noise: Annotated[
+        Literal["isotropic", "diagonal", "heteroscedastic", "mixture"] | None,
+        typer.Option(help="How rows scatter around what G generates."),
+    ] = None,
     max_epochs: Annotated[int | None, typer.Option(min=1, help="Most epochs of training.")] = None,
+    max_time: Annotated[float | None, typer.Option(help="Most seconds of training.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=2, help="Rows in one step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
     seed: Seed = None,
@@ -125,6 +134,8 @@ def fit(
         raise ValueError(f"--columns needs column names, but {data} has none")
     settings: dict[str, Any] = {
         "latent_dim": latent_dim,
+        "objective": objective,
+        "noise": noise,
         "max_epochs": max_epochs,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
@@ -134,7 +145,7 @@ def fit(
     if scale is not None:
         settings["scale"] = None if scale == "none" else scale
     estimator = (Roundtrip.paper if preset == "paper" else Roundtrip)(**settings)
-    estimator.fit(table).save(output)
+    estimator.fit(table, max_time=max_time).save(output)
     if not quiet:
         facts = {"rows": len(table), **_facts(estimator), "model": str(output)}
         for name, value in facts.items():
@@ -291,12 +302,16 @@ def _facts(estimator: "Roundtrip") -> dict[str, Any]:
         "columns": estimator.n_features_in_,
         "column_names": list(getattr(estimator, "feature_names_in_", [])) or None,
         "latent_dim": estimator.latent_dim_,
-        "sigma": estimator.sigma_,
+        **({"sigma": estimator.sigma_} if _has_one_sigma(estimator) else {}),
         "epochs": estimator.n_iter_,
         "best_epoch": estimator.best_epoch_,
         "validation_log_likelihood": validation[estimator.best_epoch_ - 1],
         "parameters": sum(weights.numel() for weights in estimator.model_.parameters()),
     }
+
+
+def _has_one_sigma(estimator: "Roundtrip") -> bool:
+    return isinstance(getattr(estimator, "sigma_", None), float)
 
 
 def _readable(value: Any) -> str:

@@ -1,6 +1,7 @@
 """`Roundtrip`: the density estimator with scikit-learn's interface."""
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -20,30 +21,43 @@ from torch import Tensor
 from roundtrip.density import DensityEstimate, estimate
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.devices import resolve_device
-from roundtrip.model import RoundtripModel
-from roundtrip.networks import discriminator, mlp
-from roundtrip.parameters import check_integer
+from roundtrip.fitting import FittingData, fit_model
+from roundtrip.noise import ConstantGaussian
+from roundtrip.parameters import check_integer, check_number
 from roundtrip.persistence import plain, write_model_file
-from roundtrip.preprocessing import Scaling, bad_columns
-from roundtrip.settings import DEFAULT_SIGMA_GRID, PAPER, check_settings
-from roundtrip.training import AdversarialObjective, Validation, train
-from roundtrip.training.batches import batches
+from roundtrip.preprocessing import Scaling, bad_columns, column_resolution
+from roundtrip.settings import DEFAULT_SIGMA_GRID, PAPER, check_settings, resolved
 
 
 class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
     """Roundtrip density estimator: log densities with error bars, samples and encodings.
 
     Learns a generator G (latent z → x) and an encoder H (x → z) from a table; the density of a
-    point is ``p(x) = ∫ N(x | G(z), sigma² I) N(z | 0, I) dz``. Defaults suit a laptop CPU;
-    `Roundtrip.paper` gives the settings of the paper.
+    point is ``p(x) = ∫ p(x | G(z)) N(z | 0, I) dz``. Defaults suit a laptop CPU; `Roundtrip.paper`
+    gives the settings of the paper. What is "auto" and not explained depends on the objective
+    (`roundtrip.settings.AUTOMATIC`).
 
     Parameters
     ----------
-    latent_dim : dimension of z, or "auto": as many as features up to 3, else about half of them.
+    latent_dim : dimension of z, or "auto": as many as features up to 3, else about two thirds of
+        them for a model with a posterior and half of them for the adversarial objective.
+    objective : "likelihood" maximises an importance-weighted bound on log p(x); "adversarial" is
+        the paper's training; "hybrid" does both at once.
+    noise : observation model p(x | z): "isotropic", N(G(z), sigma² I) as in the paper; "diagonal",
+        a sigma for each feature; "heteroscedastic", sigmas that depend on z; "mixture", for each
+        feature Gaussians that G moves and fixed boxes that G weighs.
+    noise_components, noise_boxes : Gaussians and boxes a feature of the mixture.
+    dequantize : whether columns of rounded values are spread evenly over their rounding steps
+        while fitting; "auto" and True: those that are found to be rounded, unless the objective is
+        adversarial ("auto"). The density is then that of the spread values: its integral over a
+        rounding step is the probability of the value.
+    network : "mlp" (the paper's leaky ReLU layers) or "residual".
     generator_hidden, encoder_hidden, discriminator_x_hidden, discriminator_z_hidden :
-        widths of the hidden layers of G, H, D_x and D_z.
+        widths of the hidden layers (or residual blocks) of G, H, D_x and D_z.
+    training_draws : draws of z a row for the bound.
     alpha, beta : weights of the roundtrip losses of x and z, eq. (14).
-    learning_rate, batch_size : of Adam.
+    learning_rate, batch_size : of Adam. With the likelihood objective the rate falls to zero along
+        a cosine.
     max_epochs : upper limit; training may stop earlier.
     min_steps_per_epoch : an epoch is one pass over the rows, but at least so many steps, so that
         small tables are trained as long as large ones.
@@ -73,12 +87,15 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     ----------
     model_ : RoundtripModel, in scaled units.
     scaling_ : Scaling between the user's and the scaled units.
-    sigma_ : float, the observation noise in scaled units.
+    sigma_ : the observation noise in scaled units where it does not depend on z.
+    resolution_ : (features,) the rounding step of each column, 0 for columns that are not rounded.
+    stopped_by_ : what ended training: "max_epochs", "max_time", "patience", "interrupt" or
+        "divergence".
     latent_dim_ : int.
     n_iter_ : int, epochs trained.
     best_epoch_ : int, the epoch whose weights were kept.
     history_ : dict of lists, one entry an epoch: every loss, "validation_log_likelihood" (in the
-        user's units), "sigma", "learning_rate", "seconds".
+        user's units), "learning_rate", "seconds", "sigma" where validation chooses it.
     columns_ : column labels of the DataFrame it was fitted on, or None.
     scoring_seed_ : int, seed of the draws that all scoring shares.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
@@ -97,27 +114,34 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         self,
         latent_dim: int | Literal["auto"] = "auto",
         *,
-        generator_hidden: Sequence[int] = (256,) * 5,
-        encoder_hidden: Sequence[int] = (128,) * 5,
+        objective: str = "likelihood",
+        noise: str = "auto",
+        noise_components: int = 4,
+        noise_boxes: int = 32,
+        dequantize: bool | Literal["auto"] = "auto",
+        network: str = "auto",
+        generator_hidden: Sequence[int] | Literal["auto"] = "auto",
+        encoder_hidden: Sequence[int] | Literal["auto"] = "auto",
         discriminator_x_hidden: Sequence[int] = (256,) * 3,
         discriminator_z_hidden: Sequence[int] = (128,) * 2,
         alpha: float = 10.0,
         beta: float = 10.0,
-        learning_rate: float = 5e-4,
-        batch_size: int = 128,
-        max_epochs: int = 30,
+        training_draws: int = 1,
+        learning_rate: float | Literal["auto"] = "auto",
+        batch_size: int | Literal["auto"] = "auto",
+        max_epochs: int | Literal["auto"] = "auto",
         min_steps_per_epoch: int = 100,
         patience: int = 10,
         sampling: str = "shuffle",
         pool_size: int = 50,
-        averaging: float = 0.995,
+        averaging: float | Literal["auto"] = "auto",
         sigma: float | Literal["auto"] = "auto",
         sigma_grid: Sequence[float] = DEFAULT_SIGMA_GRID,
         sigma_epochs: int | None = None,
         scale: str | None = "standard",
         validation_fraction: float = 0.1,
-        validation_rows: int = 500,
-        validation_samples: int = 200,
+        validation_rows: int | Literal["auto"] = "auto",
+        validation_samples: int | Literal["auto"] = "auto",
         tol: float = 0.05,
         n_samples: int = 2000,
         proposal_scale: float = 0.2,
@@ -127,12 +151,19 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         verbose: int = 0,
     ) -> None:
         self.latent_dim = latent_dim
+        self.objective = objective
+        self.noise = noise
+        self.noise_components = noise_components
+        self.noise_boxes = noise_boxes
+        self.dequantize = dequantize
+        self.network = network
         self.generator_hidden = generator_hidden
         self.encoder_hidden = encoder_hidden
         self.discriminator_x_hidden = discriminator_x_hidden
         self.discriminator_z_hidden = discriminator_z_hidden
         self.alpha = alpha
         self.beta = beta
+        self.training_draws = training_draws
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.max_epochs = max_epochs
@@ -176,83 +207,80 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             )
         return cls(latent_dim, **(PAPER | overrides))
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, validation_data: Any = None, max_time: float | None = None
+    ) -> Self:
         """Fit to the rows of `X`, `(rows, features)`; `y` is ignored.
+
+        Parameters
+        ----------
+        X : `(rows, features)`.
+        validation_data : rows to choose the best epoch by; None holds out a share of `X`.
+        max_time : seconds after which training ends, best weights kept; its schedule is stretched
+            or shortened accordingly.
 
         If it fails, the estimator is what it was before.
         """
         before = dict(self.__dict__)
         try:
-            return self._fit(X)
+            return self._fit(X, validation_data, max_time)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _fit(self, X: Any) -> Self:
-        check_settings(self.get_params())
+    def _fit(self, X: Any, validation_data: Any, max_time: float | None) -> Self:
+        start = time.perf_counter()
+        settings = resolved(self.get_params())
+        check_settings(settings)
+        if max_time is not None:
+            max_time = check_number("max_time", max_time, above=0)
         device = resolve_device(self.device)
         self.columns_ = list(X.columns) if isinstance(X, pd.DataFrame) else None
         X = self._checked(X, ensure_min_samples=2)
         random = _random_stream(self.random_state)
         self.scaling_ = Scaling.fit(X, self.scale)
+        self.resolution_ = column_resolution(X)
         self.latent_dim_ = (
             default_latent_dim(X.shape[1]) if self.latent_dim == "auto" else int(self.latent_dim)
         )
         self.scoring_seed_ = int(random.randint(2**31 - 1))
-        generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
-        training_randomness = torch.Generator(device).manual_seed(int(random.randint(2**31 - 1)))
-
-        order = torch.randperm(len(X), generator=generator).numpy()
-        held_out = min(max(1, round(self.validation_fraction * len(X))), len(X) - 1)
-        data = torch.from_numpy(self.scaling_.apply(X)).to(device)
-        if not torch.isfinite(data.float()).all():
-            raise ValueError("the table spans a range too wide for float32; rescale its columns")
-        validation_data = data[order[:held_out]][: self.validation_rows]
-        training_data = data[order[held_out:]].float()
-
-        objective = AdversarialObjective(
-            self.build_model(generator).to(device),
-            discriminator(X.shape[1], self.discriminator_x_hidden, generator=generator).to(device),
-            discriminator(self.latent_dim_, self.discriminator_z_hidden, generator=generator).to(
-                device
+        if validation_data is None:
+            order = random.permutation(len(X))
+            held_out = min(max(1, round(self.validation_fraction * len(X))), len(X) - 1)
+            X, validation_data = X[order[held_out:]], X[order[:held_out]]
+        else:
+            validation_data = self._checked(validation_data, reset=False)
+        training, validation = (
+            torch.from_numpy(self.scaling_.apply(rows)).to(device)
+            for rows in (X, validation_data[: settings["validation_rows"]])
+        )
+        for rows in (training, validation):
+            if not torch.isfinite(rows.float()).all():
+                raise ValueError(
+                    "the table spans a range too wide for float32; rescale its columns"
+                )
+        dequantize = self.dequantize
+        if dequantize == "auto":
+            dequantize = self.objective != "adversarial"
+        self.model_, result = fit_model(
+            settings,
+            FittingData(
+                training,
+                validation,
+                resolution=torch.from_numpy(self.resolution_ / self.scaling_.scale).to(device),
+                jitter=bool(dequantize) and bool((self.resolution_ > 0).any()),
+                log_det=self.scaling_.log_det,
             ),
-            alpha=self.alpha,
-            beta=self.beta,
-            learning_rate=float(self.learning_rate),
-            pool_size=self.pool_size,
-            averaging=self.averaging,
-            generator=training_randomness,
+            latent_dim=self.latent_dim_,
+            seed=int(random.randint(2**31 - 1)),
+            validation_seed=self.scoring_seed_ + 1,  # scores must not reuse validation's draws
+            max_time=None if max_time is None else max_time - (time.perf_counter() - start),
         )
-        validation = Validation(
-            objective.kept,
-            validation_data,
-            sigmas=self.sigma_grid if self.sigma == "auto" else [self.sigma],
-            selection_epochs=self.sigma_epochs,
-            n_samples=self.validation_samples,
-            scale=self.proposal_scale,
-            df=self.proposal_df,
-            seed=self.scoring_seed_ + 1,  # scores must not reuse the draws sigma was chosen by
-            log_det=self.scaling_.log_det,
-        )
-        result = train(
-            objective,
-            batches(
-                training_data,
-                self.batch_size,
-                sampling=self.sampling,
-                generator=training_randomness,
-            ),
-            validation,
-            steps_per_epoch=max(self.min_steps_per_epoch, len(training_data) // self.batch_size),
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-            verbose=bool(self.verbose),
-        )
-        self.model_ = objective.kept
         self.n_iter_ = result.n_epochs
         self.best_epoch_ = result.best_epoch
         self.history_ = result.history
+        self.stopped_by_ = result.stopped_by
         return self
 
     def density(
@@ -277,7 +305,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             `DensityWarning` and are marked in the result's `converged`.
         max_evaluations : evaluations of G a row at most (adaptive); 20,000 when None.
         n_samples : draws a row (importance); the estimator's `n_samples` when None.
-        sigma : observation noise in scaled units; the fitted `sigma_` when None.
+        sigma : observation noise in scaled units other than the fitted `sigma_` (isotropic noise).
         """
         for name, value, only in (
             ("tol", tol, "adaptive"),
@@ -321,8 +349,13 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         n_samples = check_integer("n_samples", n_samples, minimum=1)
         random = _random_stream(random_state)
         z = torch.from_numpy(random.standard_normal((n_samples, self.latent_dim_)))
-        noise = self.sigma_ * random.standard_normal((n_samples, self.n_features_in_))
-        X = self.scaling_.undo(self._generate(z) + noise)
+        generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
+        noise = self.model_.noise
+
+        def draw(block: Tensor) -> Tensor:
+            return noise.sample(self.model_.decode(block), generator)
+
+        X = self.scaling_.undo(self._in_blocks(draw, z, EVALUATIONS_PER_CALL))
         return X if self.columns_ is None else pd.DataFrame(X, columns=self.columns_)
 
     def transform(self, X: Any) -> np.ndarray:
@@ -348,6 +381,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "scoring_seed": self.scoring_seed_,
             "n_iter": self.n_iter_,
             "best_epoch": self.best_epoch_,
+            "stopped_by": self.stopped_by_,
             "history": self.history_,
             "columns": plain(self.columns_),
         }
@@ -355,14 +389,18 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             **{f"model.{name}": value for name, value in self.model_.state_dict().items()},
             "scaling.shift": torch.from_numpy(self.scaling_.shift),
             "scaling.scale": torch.from_numpy(self.scaling_.scale),
+            "resolution": torch.from_numpy(self.resolution_),
         }
         write_model_file(path, content, tensors)
 
     @property
-    def sigma_(self) -> float:
-        """Observation noise in scaled units."""
+    def sigma_(self) -> float | np.ndarray:
+        """Observation noise in scaled units: one number, or one a feature."""
         check_is_fitted(self)
-        return float(self.model_.sigma)
+        if not isinstance(self.model_.noise, ConstantGaussian):
+            raise AttributeError(f"noise={self.noise!r} has no sigma_: its width depends on z")
+        sigma = self.model_.sigma.cpu().numpy()
+        return sigma if sigma.ndim else float(sigma)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -370,16 +408,6 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     @property
     def _n_features_out(self) -> int:
         return self.latent_dim_
-
-    def build_model(self, generator: torch.Generator) -> RoundtripModel:
-        """Fresh networks of the fitted sizes, on the CPU."""
-        features, latent_dim = len(self.scaling_.shift), self.latent_dim_
-        return RoundtripModel(
-            mlp(latent_dim, features, self.generator_hidden, generator=generator),
-            mlp(features, latent_dim, self.encoder_hidden, generator=generator),
-            latent_dim,
-            sigma=1.0 if self.sigma == "auto" else self.sigma,
-        )
 
     def _validated(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from roundtrip.devices import resolve_device
 from roundtrip.estimator import Roundtrip
+from roundtrip.fitting import build_model
 from roundtrip.persistence import ModelFileError, read_model_file
 from roundtrip.preprocessing import Scaling
+from roundtrip.settings import resolved
 
 
 def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -> Roundtrip:
@@ -61,7 +63,14 @@ def _restored(
     est.columns_ = content["columns"]
     if est.columns_ is not None and all(isinstance(name, str) for name in est.columns_):
         est.feature_names_in_ = np.array(est.columns_, dtype=object)
-    model = est.build_model(torch.Generator())
+    est.stopped_by_ = content["stopped_by"]
+    est.resolution_ = tensors.pop("resolution").numpy()
+    model = build_model(
+        resolved(est.get_params()),
+        features=est.n_features_in_,
+        latent_dim=est.latent_dim_,
+        generator=torch.Generator(),
+    )
     model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})
     est.model_ = model.eval().to(device)
     return est

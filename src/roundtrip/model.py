@@ -1,23 +1,32 @@
-"""The Roundtrip model: a generator, an encoder, a Gaussian prior and Gaussian observation noise."""
+"""The Roundtrip model: a generator, an encoder, a Gaussian prior and an observation model."""
 
+import copy
 import math
+from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
-from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA, isotropic_log_prob
+from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA, ConstantGaussian, ObservationModel
 from roundtrip.parameters import check_integer, check_number
+
+SMALLEST_POSTERIOR_WIDTH = 1e-4
 
 
 class RoundtripModel(nn.Module):
-    """p(x) = ∫ N(x | G(z), sigma² I) N(z | 0, I) dz, eq. (4), with H as the way back.
+    """p(x) = ∫ p(x | G(z)) N(z | 0, I) dz, eq. (4), with H as the way back.
 
     Parameters
     ----------
-    generator : module G from `(rows, latent_dim)` to `(rows, features)`.
-    encoder : module H from `(rows, features)` to `(rows, latent_dim)`.
+    generator : module G from `(rows, latent_dim)` to `(rows, features)`, or to
+        `(rows, noise.n_outputs)` if a `noise` is given.
+    encoder : module H from `(rows, features)` to `(rows, latent_dim)`, or to
+        `(rows, posterior_outputs(latent_dim))` if `has_posterior`.
     latent_dim : dimension m of z; smaller than, equal to or larger than the number of features.
-    sigma : standard deviation of the observation noise, positive.
+    sigma : standard deviation of the paper's observation noise N(x | G(z), sigma² I).
+    noise : another observation model instead.
+    has_posterior : whether H gives a Gaussian q(z | x), not only a point.
 
     Any modules do. Both are used in evaluation mode when densities are estimated.
 
@@ -27,42 +36,99 @@ class RoundtripModel(nn.Module):
     torch.Size([4, 3])
     """
 
-    sigma: Tensor
-
     def __init__(
-        self, generator: nn.Module, encoder: nn.Module, latent_dim: int, sigma: float
+        self,
+        generator: nn.Module,
+        encoder: nn.Module,
+        latent_dim: int,
+        sigma: float | None = None,
+        *,
+        noise: ObservationModel | None = None,
+        has_posterior: bool = False,
     ) -> None:
         super().__init__()
         for name, network in (("generator", generator), ("encoder", encoder)):
             if not isinstance(network, nn.Module):
                 raise TypeError(f"{name} must be a torch.nn.Module, got {type(network).__name__}")
+        if (sigma is None) == (noise is None):
+            raise ValueError("give either sigma, for the paper's noise, or noise")
         self.generator = generator
         self.encoder = encoder
         self.latent_dim = check_integer("latent_dim", latent_dim, minimum=1)
-        sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
-        self.register_buffer("sigma", torch.tensor(sigma, dtype=torch.float64))
+        if noise is None:
+            sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
+            # One sigma serves any number of features.
+            noise = ConstantGaussian(1, sigma=sigma)
+        self.noise = noise
+        self.has_posterior = has_posterior
 
     @property
     def device(self) -> torch.device:
         """Where the networks live."""
-        return next(self.generator.parameters(), self.sigma).device
+        return next(self.parameters()).device
+
+    @property
+    def sigma(self) -> Tensor:
+        """Standard deviation of the noise where it is the same for all z: `()` or `(features,)`."""
+        if not isinstance(self.noise, ConstantGaussian):
+            raise ValueError(f"{type(self.noise).__name__} has no sigma: its width depends on z")
+        return self.noise.sigma.detach()
+
+    def with_sigma(self, sigma: float) -> Self:
+        """The same networks with the paper's noise of another width."""
+        other = copy.copy(self)
+        other._modules = dict(self._modules)
+        noise = ConstantGaussian(1, sigma=sigma).to(self.device)
+        other._modules["noise"] = noise
+        return other
+
+    def decode(self, z: Tensor) -> Tensor:
+        """What G says about x given z, for the observation model; `(rows, noise.n_outputs)`."""
+        return self.generator(z.to(_dtype(self.generator)))
 
     def generate(self, z: Tensor) -> Tensor:
-        """G(z), `(rows, latent_dim)` → `(rows, features)`."""
-        return self.generator(z.to(_dtype(self.generator)))
+        """E(x | z), which is G(z) in the paper: `(rows, latent_dim)` → `(rows, features)`."""
+        return self.noise.mean(self.decode(z))
 
     def encode(self, x: Tensor) -> Tensor:
         """H(x), `(rows, features)` → `(rows, latent_dim)`: a start, not a maximiser."""
-        return self.encoder(x.to(_dtype(self.encoder)))
+        outputs = self.encoder(x.to(_dtype(self.encoder)))
+        return outputs[:, : self.latent_dim] if self.has_posterior else outputs
+
+    def posterior(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean, `(rows, latent_dim)`, and lower Cholesky factor of the covariance of q(z | x)."""
+        if not self.has_posterior:
+            raise ValueError("this encoder gives a point, not a distribution of z")
+        dim = self.latent_dim
+        outputs = self.encoder(x.to(_dtype(self.encoder)))
+        mean, entries = outputs.split([dim, posterior_outputs(dim) - dim], dim=1)
+        row, column = torch.tril_indices(dim, dim, device=x.device)
+        widths = softplus(entries) + SMALLEST_POSTERIOR_WIDTH
+        entries = torch.where(row == column, widths, entries)
+        factor = outputs.new_zeros(len(x), dim, dim)
+        factor[:, row, column] = entries
+        return mean, factor
 
     def log_prior(self, z: Tensor) -> Tensor:
         """log N(z | 0, I), one value for each vector along the last axis, in float64."""
         return -0.5 * z.double().square().sum(-1) - 0.5 * self.latent_dim * math.log(2 * math.pi)
 
+    def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x | z), one value a row, in float64."""
+        return self.noise.log_prob(self.decode(z).double(), x.double()).sum(-1)
+
     def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x, z) = log p(x | z) + log p(z), one value a row, in float64."""
-        squared = (x.double() - self.generate(z).double()).square().sum(-1)
-        return isotropic_log_prob(squared, self.sigma, x.shape[-1]) + self.log_prior(z)
+        return self.log_likelihood(x, z) + self.log_prior(z)
+
+
+def posterior_outputs(latent_dim: int) -> int:
+    """Numbers that H gives for a Gaussian q(z | x): a mean and a lower triangular matrix.
+
+    >>> posterior_outputs(3)
+    9
+    """
+    return latent_dim + latent_dim * (latent_dim + 1) // 2
 
 
 def _dtype(network: nn.Module) -> torch.dtype:

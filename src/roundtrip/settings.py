@@ -19,7 +19,46 @@ from roundtrip.training.batches import SAMPLING
 
 DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005, 1.0, 24))
 
+OBJECTIVES = ("likelihood", "adversarial", "hybrid")
+NOISES = ("isotropic", "diagonal", "heteroscedastic", "mixture")
+NETWORKS = ("mlp", "residual")
+
+_LIKELIHOOD: dict[str, Any] = {
+    "noise": "mixture",
+    "network": "residual",
+    "generator_hidden": (128,) * 3,
+    "encoder_hidden": (128,) * 3,
+    "learning_rate": 2e-3,
+    "batch_size": 256,
+    "max_epochs": 60,
+    "averaging": 0.998,
+    "validation_rows": 1000,
+    "validation_samples": 50,
+}
+_ADVERSARIAL: dict[str, Any] = {
+    "noise": "isotropic",
+    "network": "mlp",
+    "generator_hidden": (256,) * 5,
+    "encoder_hidden": (128,) * 5,
+    "learning_rate": 5e-4,
+    "batch_size": 128,
+    "max_epochs": 30,
+    "averaging": 0.995,
+    "validation_rows": 500,
+    "validation_samples": 200,
+}
+AUTOMATIC: dict[str, dict[str, Any]] = {
+    "likelihood": _LIKELIHOOD,
+    "adversarial": _ADVERSARIAL,
+    "hybrid": _LIKELIHOOD | {"learning_rate": 1e-3},
+}
+"""What "auto" stands for, by objective."""
+
 PAPER: dict[str, Any] = {
+    "objective": "adversarial",
+    "noise": "isotropic",
+    "network": "mlp",
+    "dequantize": False,
     "generator_hidden": (512,) * 10,
     "encoder_hidden": (256,) * 10,
     "discriminator_x_hidden": (256,) * 4,
@@ -47,8 +86,46 @@ PAPER: dict[str, Any] = {
 }
 
 
+def resolved(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with every "auto" that depends on the objective replaced by its value.
+
+    >>> from roundtrip import Roundtrip
+    >>> resolved(Roundtrip(batch_size=64).get_params())["noise"]
+    'mixture'
+    """
+    check_choice("objective", settings["objective"], OBJECTIVES)
+    automatic = AUTOMATIC[settings["objective"]]
+    return {
+        name: automatic[name] if name in automatic and _is_auto(value) else value
+        for name, value in settings.items()
+    }
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise a `ValueError` that names the first setting with a value that is not allowed."""
+    """Raise a `ValueError` that names the first setting with a value that is not allowed.
+
+    Takes `resolved` settings.
+    """
+    check_choice("noise", settings["noise"], NOISES)
+    check_choice("network", settings["network"], NETWORKS)
+    check_choice("dequantize", settings["dequantize"], ("auto", True, False))
+    if settings["objective"] == "adversarial" and settings["noise"] != "isotropic":
+        raise ValueError(
+            f"objective='adversarial' learns no noise of its own, so that noise must be "
+            f"'isotropic', got {settings['noise']!r}; use objective='hybrid' or 'likelihood'"
+        )
+    if settings["network"] == "residual":
+        for name in ("generator_hidden", "encoder_hidden"):
+            check_widths(name, settings[name])
+            if len(set(settings[name])) != 1:
+                raise ValueError(
+                    f"network='residual' has blocks of one width: {name} must repeat one number, "
+                    f"got {settings[name]!r}"
+                )
     if settings["latent_dim"] != "auto":
         check_integer("latent_dim", settings["latent_dim"], minimum=1)
     for name in (
@@ -69,10 +146,13 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         "validation_rows",
         "validation_samples",
         "n_samples",
+        "noise_components",
+        "training_draws",
     ):
         check_integer(name, settings[name], minimum=1)
     if settings["averaging"] != 0:
         check_number("averaging", settings["averaging"], above=0, below=1)
+    check_integer("noise_boxes", settings["noise_boxes"], minimum=0)
     check_integer("pool_size", settings["pool_size"], minimum=0)
     check_number("validation_fraction", settings["validation_fraction"], above=0, below=1)
     sigma_limits = {"above": SMALLEST_SIGMA, "below": LARGEST_SIGMA}

@@ -78,7 +78,7 @@ def test_evaluations_are_counted_honestly(monkeypatch):
     """What is reported is what G was asked for, besides padding and the bank."""
     folded = FoldedModel(2)
     x = folded.points(1)
-    monkeypatch.setattr("roundtrip.density.adaptive.EVALUATIONS_PER_CALL", 1)
+    monkeypatch.setattr("roundtrip.density.importance.EVALUATIONS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.modes.EVALUATIONS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.modes.ROWS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.starts.BANK_SIZE", 1)

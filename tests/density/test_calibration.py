@@ -31,7 +31,7 @@ DATA = {
 @pytest.mark.parametrize(("make", "latent_dim"), DATA.values(), ids=DATA.keys())
 def test_certificate_is_calibrated_on_adversarial_networks(make, latent_dim):
     X = make()
-    est = Roundtrip(latent_dim=latent_dim, random_state=0).fit(X[:-300])
+    est = Roundtrip(latent_dim, objective="adversarial", random_state=0).fit(X[:-300])
     x = est.scaling_.apply(X[-300:])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)

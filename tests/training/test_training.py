@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from roundtrip import RoundtripModel
 from roundtrip.networks import discriminator, mlp
-from roundtrip.training import AdversarialObjective, Validation, train
+from roundtrip.training import AdversarialObjective, SigmaValidation, train
 from roundtrip.training.batches import batches
 from roundtrip.training.pool import FakePool
 
@@ -35,7 +35,7 @@ class Setup:
             averaging=averaging,
             generator=generator,
         )
-        self.validation = Validation(
+        self.validation = SigmaValidation(
             self.objective.kept,
             self.data[:50].double(),
             sigmas=(0.05, 0.2, 1.0),
@@ -61,7 +61,7 @@ def test_training_changes_every_weight_of_every_network(averaging):
     still = [
         name
         for name, value in after.items()
-        if torch.equal(value, before[name]) and not name.endswith(".sigma")
+        if torch.equal(value, before[name]) and not name.startswith(("model.noise.", "kept.noise."))
     ]
     # The loss does not depend on a bias that batch norm subtracts again.
     assert all(name.endswith("2.bias") and "discriminator" in name for name in still)
@@ -102,8 +102,12 @@ def test_losses_and_gradients_are_those_of_the_paper():
         "discriminator_z": expected["d_z"],
     }
     for name, loss in pairs.items():
-        by_hand = torch.autograd.grad(loss, list(networks[name].parameters()), retain_graph=True)
-        stepped = [p.grad for p in setup.objective.networks[name].parameters()]
+        # The width of the noise takes no part in adversarial training.
+        weights = [p for n, p in networks[name].named_parameters() if "noise" not in n]
+        by_hand = torch.autograd.grad(loss, weights, retain_graph=True)
+        stepped = [
+            p.grad for n, p in setup.objective.networks[name].named_parameters() if "noise" not in n
+        ]
         for ours, theirs in zip(stepped, by_hand, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
@@ -129,6 +133,9 @@ def test_patience_stops_training():
         def __call__(self, epoch):
             return next(scores)
 
+        def report(self):
+            return {}
+
     setup.validation = Scripted()
     result = setup.train(max_epochs=50, patience=4)
     assert (result.stopped_by, result.n_epochs, result.best_epoch) == ("patience", 6, 2)
@@ -144,7 +151,7 @@ def test_patience_waits_until_sigma_is_settled():
 def test_sigma_is_settled_after_the_selection_epochs():
     setup = Setup(selection_epochs=2)
     for epoch in (2, 3):
-        setup.objective.kept.sigma.fill_(0.3)  # not on the grid
+        setup.objective.kept.noise.set_sigma(0.3)  # not on the grid
         setup.validation(epoch)
         assert (setup.objective.kept.sigma.item() == pytest.approx(0.3)) == (epoch == 3)
 
@@ -160,6 +167,9 @@ def test_only_epochs_with_the_settled_sigma_compete():
         def __call__(self, epoch):
             return next(scores)
 
+        def report(self):
+            return {}
+
     setup.validation = Scripted()
     assert setup.train(max_epochs=5).best_epoch == 4
 
@@ -167,13 +177,13 @@ def test_only_epochs_with_the_settled_sigma_compete():
 def test_sigma_is_the_likeliest_of_the_grid():
     linear = LinearModel(2, 3, sigma=0.5)
     x = torch.from_numpy(linear.points(300))
-    validation = Validation(
+    validation = SigmaValidation(
         linear.model, x, sigmas=(0.1, 0.5, 2.0), selection_epochs=None, n_samples=2000,
         scale=0.5, df=1.0, seed=0, log_det=3.0,
     )  # fmt: skip
-    linear.model.sigma.fill_(9.0)
+    linear.model.noise.set_sigma(9.0)
     score = validation(1)
-    assert linear.model.sigma.item() == 0.5
+    assert linear.model.sigma.item() == pytest.approx(0.5)
     assert score == pytest.approx(linear.log_density(x.numpy()).mean() + 3.0, abs=0.02)
 
 

@@ -19,15 +19,13 @@ from rich.console import Console
 from rich.progress import Progress
 from torch import Tensor
 
-from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
 from roundtrip.density.diagnostics import pareto_k, reliable_k
-from roundtrip.density.importance import weighted_estimate
+from roundtrip.density.importance import log_likelihoods, weighted_estimate
 from roundtrip.density.mixture import StudentMixture
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
 from roundtrip.density.starts import Bank, first_proposal, make_bank, most_start_evaluations
 from roundtrip.model import RoundtripModel
-from roundtrip.noise import isotropic_log_prob
 
 FIRST_ROUND = 64
 GOOD_EFFICIENCY = 0.4
@@ -47,12 +45,11 @@ def adaptive(
     *,
     tol: float,
     max_evaluations: int,
-    sigma: float,
     seed: int,
     verbose: bool = False,
 ) -> DensityEstimate:
     """Estimate log p(x) for `(rows, features)` points to a standard error of `tol` nats each."""
-    smallest = most_start_evaluations(model.latent_dim) + FIRST_ROUND
+    smallest = most_start_evaluations(model) + FIRST_ROUND
     if max_evaluations < smallest:
         raise ValueError(
             f"max_evaluations must be at least {smallest} for {model.latent_dim} latent "
@@ -65,7 +62,7 @@ def adaptive(
         task = progress.add_task("scoring", total=len(x))
         for start in range(0, len(x), chunk_rows):
             chunk = x[start : start + chunk_rows].double()
-            parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, sigma, seed))
+            parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, seed))
             progress.advance(task, len(chunk))
     columns = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in parts[0]}
     return DensityEstimate(**columns, method="adaptive")
@@ -129,12 +126,11 @@ def _sample_chunk(
     bank: Bank,
     tol: float,
     max_evaluations: int,
-    sigma: float,
     seed: int,
 ) -> dict[str, Tensor]:
     generators = row_generators(x.cpu().numpy(), seed)
-    proposal, start_evaluations = first_proposal(model, x, bank, sigma=sigma)
-    budget = max_evaluations - most_start_evaluations(model.latent_dim)
+    proposal, start_evaluations = first_proposal(model, x, bank)
+    budget = max_evaluations - most_start_evaluations(model)
     rows = torch.arange(len(x), device=x.device)
     empty = x.new_empty(len(x), 0)
     state = _Sampling(
@@ -150,7 +146,7 @@ def _sample_chunk(
     drawn = 0
     for n_new in _round_sizes(budget):
         draws = state.proposal.sample(n_new, [generators[row] for row in state.rows.tolist()])
-        state.add(draws, _log_joint(model, x[state.rows], draws, sigma))
+        state.add(draws, _log_joint(model, x[state.rows], draws))
         drawn += n_new
         values = _assess(state.log_weights, state.first)
         precise, reliable = values["std_error"] <= tol, values.pop("reliable")
@@ -213,9 +209,6 @@ def _stratified_std_error(log_weights: Tensor) -> Tensor:
     return torch.sqrt(variance / n)
 
 
-def _log_joint(model: RoundtripModel, x: Tensor, z: Tensor, sigma: float) -> Tensor:
-    """log p(x, z) of `(rows, n, latent_dim)` draws, `(rows, n)`, with G in blocks of one shape."""
-    generated = map_blocks(model.generate, z.flatten(0, 1), EVALUATIONS_PER_CALL)
-    residual = x[:, None] - generated.double().view(*z.shape[:2], -1)
-    squared = residual.square().sum(-1)
-    return isotropic_log_prob(squared, sigma, x.shape[1]) + model.log_prior(z)
+def _log_joint(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
+    """log p(x, z) of `(rows, n, latent_dim)` draws, `(rows, n)`."""
+    return log_likelihoods(model, x, z) + model.log_prior(z)

@@ -13,7 +13,7 @@ from roundtrip.density.laplace import laplace
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
 from roundtrip.density.result import DensityEstimate, DensityWarning
 from roundtrip.model import RoundtripModel
-from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
+from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA, ConstantGaussian
 from roundtrip.parameters import check_choice, check_integer, check_number
 
 METHODS = ("adaptive", "importance", "laplace")
@@ -45,7 +45,7 @@ def estimate(
     max_evaluations : evaluations of G a row after which it stops in any case (adaptive).
     n_samples : draws of z a row (importance). The cost is one evaluation of G each.
     scale, df : width and degrees of freedom of the Student-t proposal at H(x) (importance).
-    sigma : observation noise; the model's own when None.
+    sigma : another width of isotropic noise than the model's own.
     random_state : seed. Each row's draws follow from it and from the row's values, so that a row's
         value does not depend on the other rows; None: other draws at every call.
     verbose : show a progress bar on stderr.
@@ -66,19 +66,25 @@ def estimate(
     n_samples = check_integer("n_samples", n_samples, minimum=1)
     scale = check_number("scale", scale, above=0)
     df = check_number("df", df, above=SMALLEST_DF, below=LARGEST_DF)
-    sigma = check_number(
-        "sigma",
-        model.sigma.item() if sigma is None else sigma,
-        above=SMALLEST_SIGMA,
-        below=LARGEST_SIGMA,
-    )
+    if sigma is not None:
+        sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
+        if not isinstance(model.noise, ConstantGaussian):
+            raise ValueError(
+                "sigma is for Gaussian noise of constant width; this model has another"
+            )
+        model = model.with_sigma(sigma)
+    if method == "laplace" and not isinstance(model.noise, ConstantGaussian):
+        raise ValueError(
+            "method='laplace' needs Gaussian noise of constant width (isotropic or diagonal); use "
+            "method='adaptive'"
+        )
     points = _as_points(x).to(model.device)
     was_training = model.training
     model.eval()
     try:
         _check_networks(model, points[:1])
         if method == "laplace":
-            return laplace(model, points, sigma=sigma)
+            return laplace(model, points)
         if method == "importance":
             return importance(
                 model,
@@ -86,7 +92,6 @@ def estimate(
                 n_samples=n_samples,
                 scale=scale,
                 df=df,
-                sigma=sigma,
                 seed=_seed(random_state),
                 verbose=verbose,
             )
@@ -95,7 +100,6 @@ def estimate(
             points,
             tol=tol,
             max_evaluations=max_evaluations,
-            sigma=sigma,
             seed=_seed(random_state),
             verbose=verbose,
         )

@@ -13,7 +13,6 @@ from roundtrip.density.blocks import (
     EVALUATIONS_PER_CALL,
     ROWS_PER_ENCODER_CALL,
     map_blocks,
-    padded_blocks,
 )
 from roundtrip.density.diagnostics import pareto_k, reliable_k
 from roundtrip.density.proposals import student_t_draws
@@ -30,22 +29,18 @@ def importance(
     n_samples: int,
     scale: float,
     df: float,
-    sigma: float,
     seed: int,
     verbose: bool = False,
 ) -> DensityEstimate:
     """Estimate log p(x) for `(rows, features)` points with `n_samples` draws a row."""
-    sigmas = torch.tensor([sigma], dtype=torch.float64, device=x.device)
     parts = []
-    blocks = _log_weights(model, x, n_samples, scale, df, sigmas, seed)
     for log_weight in track(
-        blocks,
+        log_weights(model, x, n_samples=n_samples, scale=scale, df=df, seed=seed),
         "scoring",
         total=math.ceil(len(x) / _rows_per_block(n_samples)),
         console=Console(stderr=True),
         disable=not verbose,
     ):
-        log_weight = log_weight[..., 0]
         parts.append(torch.stack([*weighted_estimate(log_weight), pareto_k(log_weight)]))
     log_density, std_error, ess, k = torch.cat(parts, dim=1).cpu().numpy()
     return DensityEstimate(
@@ -75,6 +70,7 @@ def weighted_estimate(log_weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return log_total - math.log(n), relative_variance.sqrt(), 1 / concentration
 
 
+@torch.no_grad()
 def importance_over_sigmas(
     model: RoundtripModel,
     x: Tensor,
@@ -86,8 +82,35 @@ def importance_over_sigmas(
     seed: int,
 ) -> Tensor:
     """log p(x) for every sigma of a grid, `(rows, sigmas)`, from one set of G evaluations."""
-    blocks = _log_weights(model, x, n_samples, scale, df, sigmas, seed)
-    return torch.cat([torch.logsumexp(block, dim=1) for block in blocks]) - math.log(n_samples)
+    parts = []
+    for points, z, log_ratio in _draws(model, x, n_samples, scale, df, seed):
+        generated = map_blocks(model.generate, z.flatten(0, 1), EVALUATIONS_PER_CALL)
+        residual = points[:, None, :] - generated.view(*z.shape[:2], -1).double()
+        squared = residual.square().sum(-1)
+        log_likelihood = isotropic_log_prob(squared[..., None], sigmas, x.shape[1])
+        parts.append(torch.logsumexp(log_likelihood + log_ratio[..., None], dim=1))
+    return torch.cat(parts) - math.log(n_samples)
+
+
+@torch.no_grad()
+def log_weights(
+    model: RoundtripModel, x: Tensor, *, n_samples: int, scale: float, df: float, seed: int
+) -> Iterator[Tensor]:
+    """Blocks of log p(x | z) p(z) / q(z) of eq. (5), each `(rows in block, n_samples)`."""
+    for points, z, log_ratio in _draws(model, x, n_samples, scale, df, seed):
+        yield log_likelihoods(model, points, z) + log_ratio
+
+
+def log_likelihoods(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
+    """log p(x | z) of `(rows, n, latent_dim)` draws, `(rows, n)`, with G in blocks of one shape."""
+    features = x.shape[1]
+
+    def of_block(block: Tensor) -> Tensor:
+        latent, points = block.split([model.latent_dim, features], dim=1)
+        return model.log_likelihood(points, latent)
+
+    joined = torch.cat([z, x[:, None].expand(-1, z.shape[1], -1)], dim=-1)
+    return map_blocks(of_block, joined.flatten(0, 1), EVALUATIONS_PER_CALL).view(z.shape[:2])
 
 
 def encoded(model: RoundtripModel, x: Tensor) -> Tensor:
@@ -97,21 +120,13 @@ def encoded(model: RoundtripModel, x: Tensor) -> Tensor:
     return torch.nan_to_num(centres, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-@torch.no_grad()
-def _log_weights(
-    model: RoundtripModel,
-    x: Tensor,
-    n_samples: int,
-    scale: float,
-    df: float,
-    sigmas: Tensor,
-    seed: int,
-) -> Iterator[Tensor]:
-    """Blocks of log p(x | z) p(z) / q(z), each `(rows in block, n_samples, sigmas)`."""
+def _draws(
+    model: RoundtripModel, x: Tensor, n_samples: int, scale: float, df: float, seed: int
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Blocks of rows of x with their draws of z and log p(z) / q(z) of each draw."""
     features = x.shape[1]
-    centres = encoded(model, x)
-    joined = torch.cat([x.double(), centres], dim=1)
-    for block, real in padded_blocks(joined, _rows_per_block(n_samples)):
+    joined = torch.cat([x.double(), encoded(model, x)], dim=1)
+    for block in joined.split(_rows_per_block(n_samples)):
         points, starts = block.split([features, model.latent_dim], dim=1)
         draws = [
             student_t_draws(n_samples, model.latent_dim, df, rng)
@@ -122,12 +137,7 @@ def _log_weights(
         )
         z = starts[:, None, :] + scale * standard
         log_proposal = log_standard - model.latent_dim * math.log(scale)
-        generated = map_blocks(model.generate, z.flatten(0, 1), EVALUATIONS_PER_CALL)
-        residual = points[:, None, :] - generated.view(len(block), n_samples, features).double()
-        squared = residual.square().sum(-1)
-        log_ratio = model.log_prior(z) - log_proposal
-        log_likelihood = isotropic_log_prob(squared[..., None], sigmas, features)
-        yield (log_likelihood + log_ratio[..., None])[:real]
+        yield points, z, model.log_prior(z) - log_proposal
 
 
 def _rows_per_block(n_samples: int) -> int:

@@ -30,7 +30,8 @@ class Expansion:
     ----------
     z : `(rows, latent_dim)`.
     value, gradient : of v/2, `(rows,)` and `(rows, latent_dim)`.
-    precision : I + JᵀJ/sigma², the precision of the posterior if G were linear (eq. 11).
+    precision : I + JᵀJ/sigma², each feature by its own sigma: the precision of the posterior if G
+        were linear (eq. 11).
     generated, jacobian : G(z) and J, `(rows, features)` and `(rows, features, latent_dim)`.
     """
 
@@ -74,7 +75,7 @@ class Expansion:
         return Expansion(*(old.index_copy(0, rows, new) for old, new in pairs))
 
 
-def expand(model: RoundtripModel, x: Tensor, z: Tensor, *, sigma: float) -> Expansion:
+def expand(model: RoundtripModel, x: Tensor, z: Tensor) -> Expansion:
     """The expansion of every row of x around the same row of z."""
     features, latent_dim = x.shape[1], z.shape[1]
 
@@ -84,8 +85,9 @@ def expand(model: RoundtripModel, x: Tensor, z: Tensor, *, sigma: float) -> Expa
 
     both = map_blocks(flat, z, ROWS_PER_CALL)
     generated, jacobian = both[:, :features], both[:, features:].unflatten(1, (features, -1))
+    sigma = model.sigma.expand(features)
     residual = (x - generated) / sigma
-    slope = jacobian / sigma
+    slope = jacobian / sigma[:, None]
     value = 0.5 * (z.square().sum(1) + residual.square().sum(1))
     gradient = z - (slope.mT @ residual[..., None])[..., 0]
     identity = torch.eye(latent_dim, dtype=z.dtype, device=z.device)
@@ -95,20 +97,20 @@ def expand(model: RoundtripModel, x: Tensor, z: Tensor, *, sigma: float) -> Expa
 
 
 def find_modes(
-    model: RoundtripModel, x: Tensor, start: Tensor, *, sigma: float, min_steps: int
+    model: RoundtripModel, x: Tensor, start: Tensor, *, min_steps: int
 ) -> tuple[Expansion, Tensor]:
     """Climb from `start`, `(rows, latent_dim)`, towards a maximum of p(x, z) in z.
 
     Rows that hardly climb any more stop after `min_steps`, the others go on to `MAX_STEPS`.
     Returns the expansion at the best points found and how many expansions each row took.
     """
-    best = expand(model, x, start.double(), sigma=sigma)
+    best = expand(model, x, start.double())
     damping = torch.full_like(best.value, FIRST_DAMPING)
     taken = torch.ones_like(damping, dtype=torch.int64)
     rows = torch.arange(len(x), device=x.device)
     for step in range(1, MAX_STEPS + 1):
         here = best[rows]
-        trial = expand(model, x[rows], here.gauss_newton(damping[rows]), sigma=sigma)
+        trial = expand(model, x[rows], here.gauss_newton(damping[rows]))
         better = trial.value < here.value
         damping[rows] = torch.where(better, damping[rows] * 0.1, damping[rows] * 10)
         best = best.replaced(rows[better], trial[better])
@@ -123,7 +125,7 @@ def find_modes(
 
 
 def linearised_posterior(
-    model: RoundtripModel, x: Tensor, mean: Tensor, factor: Tensor, *, sigma: float
+    model: RoundtripModel, x: Tensor, mean: Tensor, factor: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Mean and lower Cholesky factor of p(z | x) if G were linear across N(mean, factor factorᵀ).
 
@@ -139,7 +141,7 @@ def linearised_posterior(
     centre = generated.mean(dim=1, keepdim=True)
     slope = (generated - centre).mT @ rim / (2 * dim)  # (rows, features, dim), of factor⁻¹ z
     unexplained = (generated - centre).mT @ (generated - centre) / (2 * dim) - slope @ slope.mT
-    noise = unexplained + sigma**2 * torch.eye(features, dtype=x.dtype, device=x.device)
+    noise = unexplained + torch.diag(model.sigma.expand(features).square())
     weighted = torch.linalg.solve_ex(noise, slope)[0].mT
     precision = factor.mT @ factor + weighted @ slope
     pull = weighted @ (x[:, None] - centre).mT - factor.mT @ mean[..., None]

@@ -18,6 +18,7 @@ from roundtrip.density.modes import (
     linearised_posterior,
 )
 from roundtrip.model import RoundtripModel
+from roundtrip.noise import ConstantGaussian
 
 BANK_SIZE = 4096
 LINEARISATIONS = 1
@@ -32,6 +33,11 @@ MODE_SHARES = (0.8, 0.13, 0.07)
 REPEATED_MODE_SHARE = 0.03
 NEARLY_AS_LIKELY = 2.0
 WIDE_SHARE, PRIOR_SHARE = 0.1, 0.08
+
+POSTERIOR_SCALES = (1.1, 1.7, 3.0)
+POINT_SCALES = (0.1, 0.3, 1.0)
+SCALE_SHARES = (0.65, 0.22, 0.13)
+"""Widths around the encoder's posterior, or around H(x) if that is all, and their weights."""
 
 
 @dataclass(frozen=True)
@@ -53,44 +59,87 @@ def make_bank(model: RoundtripModel, seed: int) -> Bank:
         return Bank(z, map_blocks(model.generate, z, EVALUATIONS_PER_CALL).double())
 
 
-def most_start_evaluations(latent_dim: int) -> int:
+def most_start_evaluations(model: RoundtripModel) -> int:
     """Evaluations of G that `first_proposal` spends on a row at most."""
-    return _start_evaluations((1 + BANK_STARTS) * (1 + MAX_STEPS), latent_dim)
+    if not _climbs(model):
+        return 0
+    return _climb_evaluations((1 + BANK_STARTS) * (1 + MAX_STEPS), model.latent_dim)
 
 
-def _start_evaluations(expansions: Any, latent_dim: int) -> Any:
-    return 1 + expansions * (1 + latent_dim) + LINEARISATIONS * 2 * latent_dim
+def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[StudentMixture, Tensor]:
+    """A mixture for each row of x around the likely places of its z, and its evaluations of G.
 
-
-def first_proposal(
-    model: RoundtripModel, x: Tensor, bank: Bank, *, sigma: float
-) -> tuple[StudentMixture, Tensor]:
-    """A mixture for each row of x around the likely places of its z, and its evaluations of G."""
+    An encoder that was trained to give the posterior of z is asked; otherwise the maxima of
+    p(x, z) are searched for.
+    """
     rows, dim = len(x), model.latent_dim
-    modes, expansions = _modes(model, x, bank, sigma)
-    best = modes[0]
-    mean, width = best.z, best.covariance_factor
-    for _ in range(LINEARISATIONS):
-        mean, width = linearised_posterior(model, x, mean, width, sigma=sigma)
+    if _climbs(model):
+        components, weights, evaluations = _climbed_components(model, x, bank)
+    else:
+        components, weights = _encoded_components(model, x)
+        evaluations = torch.zeros(rows, dtype=torch.int64, device=x.device)
     identity = torch.eye(dim, dtype=torch.float64, device=x.device).expand(rows, dim, dim)
-    components = [
-        (mean, width),
-        *((mode.z, 1.5 * mode.covariance_factor) for mode in modes[1:]),
-        (best.z, 3 * best.covariance_factor),
-        (torch.zeros_like(mean), identity),
-    ]
+    components.append((torch.zeros_like(identity[:, 0]), identity))
     means, factors = (torch.stack(part, dim=1) for part in zip(*components, strict=True))
     # Rows so far away that a linear G would lead out of the numbers get the prior instead.
     failed = ~((means.abs() < FARTHEST_START).all(-1) & factors.isfinite().flatten(2).all(-1))
     means = torch.where(failed[..., None], 0.0, means)
     factors = torch.where(failed[..., None, None], identity[:, None], factors)
-    share = _mode_shares(modes)
-    rest = share.new_tensor([WIDE_SHARE, PRIOR_SHARE]).expand(rows, 2)
-    weights = torch.cat([share * (1 - WIDE_SHARE - PRIOR_SHARE), rest], dim=1)
+    weights = (1 - PRIOR_SHARE) * weights
+    weights = torch.cat([weights, torch.full_like(weights[:, :1], PRIOR_SHARE)], dim=1)
     # Heavier tails than a Gaussian, but not so heavy that most draws of many dimensions are tail.
-    return StudentMixture(weights, means, factors, df=5.0 + dim), _start_evaluations(
-        expansions, dim
-    )
+    return StudentMixture(weights, means, factors, df=5.0 + dim), evaluations
+
+
+def _climbs(model: RoundtripModel) -> bool:
+    """Gauss-Newton steps are for Gaussian noise of constant width."""
+    return isinstance(model.noise, ConstantGaussian) and not model.has_posterior
+
+
+def _climb_evaluations(expansions: Any, latent_dim: int) -> Any:
+    return 1 + expansions * (1 + latent_dim) + LINEARISATIONS * 2 * latent_dim
+
+
+def _encoded_components(
+    model: RoundtripModel, x: Tensor
+) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    """Components of several widths around the encoder's posterior, and their weights."""
+    if model.has_posterior:
+
+        def flat(block: Tensor) -> Tensor:
+            mean, factor = model.posterior(block)
+            return torch.cat([mean, factor.flatten(1)], dim=1)
+
+        both = map_blocks(flat, x, ROWS_PER_ENCODER_CALL).double()
+        mean, factor = both.tensor_split([model.latent_dim], dim=1)
+        factor = factor.unflatten(1, (model.latent_dim, -1))
+        scales = POSTERIOR_SCALES
+    else:
+        mean = encoded(model, x)
+        factor = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
+        factor = factor.expand(len(x), -1, -1)
+        scales = POINT_SCALES
+    weights = mean.new_tensor(SCALE_SHARES).expand(len(x), -1)
+    return [(mean, scale * factor) for scale in scales], weights
+
+
+def _climbed_components(
+    model: RoundtripModel, x: Tensor, bank: Bank
+) -> tuple[list[tuple[Tensor, Tensor]], Tensor, Tensor]:
+    """Components around maxima of p(x, z), their weights and the evaluations of G they took."""
+    modes, expansions = _modes(model, x, bank)
+    best = modes[0]
+    mean, width = best.z, best.covariance_factor
+    for _ in range(LINEARISATIONS):
+        mean, width = linearised_posterior(model, x, mean, width)
+    components = [
+        (mean, width),
+        *((mode.z, 1.5 * mode.covariance_factor) for mode in modes[1:]),
+        (best.z, 3 * best.covariance_factor),
+    ]
+    share = (1 - WIDE_SHARE) * _mode_shares(modes)
+    weights = torch.cat([share, torch.full_like(share[:, :1], WIDE_SHARE)], dim=1)
+    return components, weights, _climb_evaluations(expansions, model.latent_dim)
 
 
 def _mode_shares(modes: list[Expansion]) -> Tensor:
@@ -107,21 +156,19 @@ def _mode_shares(modes: list[Expansion]) -> Tensor:
     return 0.5 * by_evidence + 0.5 * fixed / fixed.sum(dim=1, keepdim=True)
 
 
-def _modes(
-    model: RoundtripModel, x: Tensor, bank: Bank, sigma: float
-) -> tuple[list[Expansion], Tensor]:
+def _modes(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[list[Expansion], Tensor]:
     """Maxima of p(x, z) of each row, the one of most evidence first, and the expansions spent."""
-    candidates = _nearest(x, bank)
-    start = _better_start(model, x, encoded(model, x), candidates, sigma)
-    mode, expansions = find_modes(model, x, start, sigma=sigma, min_steps=2)
+    candidates = _nearest(x, bank, model.sigma)
+    start = _better_start(model, x, encoded(model, x), candidates)
+    mode, expansions = find_modes(model, x, start, min_steps=2)
     modes = [mode]
     squared, z, generated = candidates
-    value = 0.5 * (squared / sigma**2 + z.square().sum(-1))
+    value = 0.5 * (squared + z.square().sum(-1))
     row = torch.arange(len(x), device=x.device)
     for choose in (_likeliest, _farthest):
         value = torch.where(_leads_to(modes[-1], z, generated), math.inf, value)
         start = z[row, choose(value, z, modes)]
-        mode, taken = find_modes(model, x, start, sigma=sigma, min_steps=1)
+        mode, taken = find_modes(model, x, start, min_steps=1)
         expansions = expansions + taken
         modes.append(mode)
     better = modes[1].log_evidence > modes[0].log_evidence
@@ -132,13 +179,16 @@ def _modes(
     return modes, expansions
 
 
-def _nearest(x: Tensor, bank: Bank) -> tuple[Tensor, Tensor, Tensor]:
+def _nearest(x: Tensor, bank: Bank, sigma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The bank points that G takes nearest to each row, nearest first.
 
-    Their squared distances from x, `(rows, candidates)`, their z and what G makes of them.
+    Their squared distances from x in units of sigma, `(rows, candidates)`, their z and what G
+    makes of them.
     """
     count = min(BANK_CANDIDATES, len(bank.z))
-    squared, nearest = torch.cdist(x, bank.generated).square().topk(count, largest=False)
+    squared, nearest = (
+        torch.cdist(x / sigma, bank.generated / sigma).square().topk(count, largest=False)
+    )
     return squared, bank.z[nearest], bank.generated[nearest]
 
 
@@ -147,13 +197,12 @@ def _better_start(
     x: Tensor,
     code: Tensor,
     candidates: tuple[Tensor, Tensor, Tensor],
-    sigma: float,
 ) -> Tensor:
     """H(x), or the nearest bank point where that has the larger p(x, z): one evaluation of G."""
     generated = map_blocks(model.generate, code, ROWS_PER_ENCODER_CALL).double()
-    from_code = (x - generated).square().sum(1) / sigma**2 + code.square().sum(1)
+    from_code = ((x - generated) / model.sigma).square().sum(1) + code.square().sum(1)
     squared, z, _ = candidates
-    from_bank = squared[:, 0] / sigma**2 + z[:, 0].square().sum(1)
+    from_bank = squared[:, 0] + z[:, 0].square().sum(1)
     return torch.where((from_bank < from_code)[:, None], z[:, 0], code)
 
 

@@ -1,5 +1,6 @@
 """Neural networks the model is built from."""
 
 from roundtrip.networks.mlp import discriminator, mlp
+from roundtrip.networks.residual import ResidualMLP
 
-__all__ = ["discriminator", "mlp"]
+__all__ = ["ResidualMLP", "discriminator", "mlp"]

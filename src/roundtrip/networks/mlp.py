@@ -22,9 +22,9 @@ def mlp(
     """
     layers: list[nn.Module] = []
     for width in hidden:
-        layers += [_linear(in_features, width, generator), _leaky_relu()]
+        layers += [linear(in_features, width, generator), _leaky_relu()]
         in_features = width
-    return nn.Sequential(*layers, _linear(in_features, out_features, generator))
+    return nn.Sequential(*layers, linear(in_features, out_features, generator))
 
 
 def discriminator(
@@ -45,10 +45,10 @@ def discriminator(
     """
     layers: list[nn.Module] = []
     for depth, width in enumerate(hidden):
-        layers.append(_linear(in_features, width, generator))
+        layers.append(linear(in_features, width, generator))
         layers += [_leaky_relu()] if depth == 0 else [BatchNorm(width), nn.Tanh()]
         in_features = width
-    return nn.Sequential(*layers, _linear(in_features, 1, generator))
+    return nn.Sequential(*layers, linear(in_features, 1, generator))
 
 
 class BatchNorm(nn.Module):
@@ -81,7 +81,8 @@ def _leaky_relu() -> nn.LeakyReLU:
     return nn.LeakyReLU(LEAKY_SLOPE, inplace=True)  # the sign survives, so backward still works
 
 
-def _linear(in_features: int, out_features: int, generator: torch.Generator) -> nn.Linear:
+def linear(in_features: int, out_features: int, generator: torch.Generator) -> nn.Linear:
+    """A linear layer with Glorot weights and zero biases, drawn from `generator`."""
     # skip_init: the default initialisation would draw from torch's global random state.
     layer = nn.utils.skip_init(nn.Linear, in_features, out_features)
     nn.init.xavier_uniform_(layer.weight, generator=generator)

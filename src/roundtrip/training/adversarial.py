@@ -1,11 +1,11 @@
 """The paper's training objective: two least-squares GANs and the roundtrip loss, eq. (13)-(15)."""
 
-import copy
-
 import torch
 from torch import Tensor, nn
 
 from roundtrip.model import RoundtripModel
+from roundtrip.training.averaging import AveragedModel
+from roundtrip.training.bound import importance_weighted_bound
 from roundtrip.training.pool import FakePool
 
 ADAM_BETAS = (0.5, 0.9)
@@ -23,6 +23,9 @@ class AdversarialObjective:
     pool_size : batches of earlier fakes that the discriminators are shown.
     averaging : decay a step of the running average of G's and H's weights that becomes `kept`;
         0: the weights themselves are kept.
+    bound_weight : weight of the importance-weighted bound a feature, which "hybrid" training adds;
+        0 is the paper's objective.
+    n_draws : draws of z a row for the bound.
     generator : source of all randomness; lives on the networks' device.
     """
 
@@ -37,18 +40,21 @@ class AdversarialObjective:
         learning_rate: float,
         pool_size: int,
         averaging: float = 0.0,
+        bound_weight: float = 0.0,
+        n_draws: int = 1,
         generator: torch.Generator,
     ) -> None:
         self.model = model
         self.networks = nn.ModuleDict(
             {"model": model, "discriminator_x": discriminator_x, "discriminator_z": discriminator_z}
         )
-        self.kept = model
+        self._average = AveragedModel(model, decay=averaging)
+        self.kept = self._average.average
         """The model to validate and to keep: `model` or the running average of its weights."""
-        if averaging > 0:
-            self.kept = self.networks["kept"] = copy.deepcopy(model).requires_grad_(False)
-        self.averaging = averaging
-        self._steps = 0
+        if self.kept is not model:
+            self.networks["kept"] = self.kept
+        self.bound_weight = bound_weight
+        self.n_draws = n_draws
         self.alpha = alpha
         self.beta = beta
         self._discriminators = nn.ModuleList([discriminator_x, discriminator_z])
@@ -65,6 +71,9 @@ class AdversarialObjective:
         self._optimizer_d = self._adam(self._discriminators)
         self._pool_x.batches.clear()
         self._pool_z.batches.clear()
+
+    def schedule(self, fraction: float) -> None:
+        """The paper's learning rate stays the same from the start of training to its end."""
 
     def step(self, x: Tensor) -> dict[str, Tensor]:
         """One update of G and H, then one of D_x and D_z, on a batch `(rows, features)`.
@@ -93,24 +102,19 @@ class AdversarialObjective:
             + self.alpha * losses["roundtrip_x"]
             + self.beta * losses["roundtrip_z"]
         )
+        if self.bound_weight > 0:
+            losses["bound"] = importance_weighted_bound(
+                self.model, x, n_draws=self.n_draws, generator=self._generator
+            ).mean()
+            total = total - self.bound_weight * losses["bound"] / x.shape[1]
         self._update(self._optimizer_gh, total)
-        self._average()
+        self._average.update()
 
         # D_x and D_z: real against fakes from the pool.
         losses["d_x"] = self._discriminator_loss(D_x, x, self._pool_x.exchange(fake_x.detach()))
         losses["d_z"] = self._discriminator_loss(D_z, z, self._pool_z.exchange(fake_z.detach()))
         self._update(self._optimizer_d, losses["d_x"] + losses["d_z"])
         return {name: loss.detach() for name, loss in losses.items()}
-
-    @torch.no_grad()
-    def _average(self) -> None:
-        self._steps += 1
-        if self.kept is self.model:
-            return
-        # Short memory at first: early weights are far from where training settles.
-        decay = min(self.averaging, (1 + self._steps) / (10 + self._steps))
-        for average, weight in zip(self.kept.parameters(), self.model.parameters(), strict=True):
-            average.lerp_(weight, 1 - decay)
 
     @staticmethod
     def _discriminator_loss(discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:

@@ -9,12 +9,18 @@ SAMPLING = ("replacement", "shuffle")
 
 
 def batches(
-    data: Tensor, batch_size: int, *, sampling: str, generator: torch.Generator
+    data: Tensor,
+    batch_size: int,
+    *,
+    sampling: str,
+    generator: torch.Generator,
+    jitter: Tensor | None = None,
 ) -> Iterator[Tensor]:
     """Yield `(batch_size, features)` batches for ever.
 
     "shuffle" visits every row once before any row a second time; batches are always full, so a
-    table smaller than a batch simply repeats within it.
+    table smaller than a batch simply repeats within it. `jitter`, `(features,)`, is the width of
+    uniform noise that is added anew each time.
 
     >>> import torch
     >>> stream = batches(torch.arange(4.0)[:, None], 2, sampling="shuffle",
@@ -31,4 +37,10 @@ def batches(
                 order = torch.randperm(len(data), generator=generator, device=data.device)
                 waiting = torch.cat([waiting, order])
             index, waiting = waiting[:batch_size], waiting[batch_size:]
-        yield data[index]
+        yield data[index] if jitter is None else jittered(data[index], jitter, generator)
+
+
+def jittered(rows: Tensor, width: Tensor, generator: torch.Generator) -> Tensor:
+    """Rows spread evenly over intervals of `width`, `(features,)`, around their values."""
+    level = torch.rand(rows.shape, generator=generator, device=rows.device, dtype=rows.dtype)
+    return rows + (level - 0.5) * width

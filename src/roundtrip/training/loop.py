@@ -6,15 +6,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
-from roundtrip.training.adversarial import AdversarialObjective
+from roundtrip.model import RoundtripModel
 from roundtrip.training.progress import TrainingProgress
-from roundtrip.training.validation import Validation
 
 MAX_RECOVERIES = 3
 
@@ -25,10 +24,10 @@ class TrainingResult:
 
     Attributes
     ----------
-    history : for every loss, "validation_log_likelihood", "sigma", "learning_rate" and "seconds"
-        (since the start) a list with one entry an epoch.
+    history : for every loss, "validation_log_likelihood", "learning_rate", "seconds" (since the
+        start) and, where validation chooses it, "sigma" a list with one entry an epoch.
     best_epoch : the epoch, counted from 1, whose weights were kept; 0 if none was completed.
-    stopped_by : "max_epochs", "patience", "interrupt" or "divergence".
+    stopped_by : "max_epochs", "max_time", "patience", "interrupt" or "divergence".
     """
 
     history: dict[str, list[float]] = field(default_factory=dict)
@@ -50,35 +49,95 @@ class _DivergedError(Exception):
     """A loss or weight is no longer a finite number."""
 
 
+class Objective(Protocol):
+    """What is trained: networks that a `step` improves, at a learning rate with a schedule."""
+
+    networks: nn.ModuleDict
+    kept: RoundtripModel
+    learning_rate: float
+
+    def step(self, x: Tensor) -> dict[str, Tensor]:
+        """One update on a batch; returns its losses by name."""
+
+    def schedule(self, fraction: float) -> None:
+        """Adapt to the share of training that is over."""
+
+    def restart(self, learning_rate: float) -> None:
+        """Go on from the present weights at another learning rate."""
+
+
+class Validation(Protocol):
+    """Scores the kept model after an epoch; the higher, the better."""
+
+    selection_epochs: int | None
+
+    def __call__(self, epoch: int) -> float:
+        """Mean log-likelihood of held-out rows; epochs count from 1."""
+
+    def report(self) -> dict[str, float]:
+        """Further numbers for the history."""
+
+
+class _Budget:
+    """How much of training is over, by steps or by time, whichever is farther."""
+
+    def __init__(self, n_steps: int, max_time: float | None) -> None:
+        self.start = time.perf_counter()
+        self.steps = 0
+        self._n_steps = n_steps
+        self._max_time = max_time
+        self.slowest_validation = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    @property
+    def time_fraction(self) -> float:
+        if self._max_time is None:
+            return 0.0
+        # The last validation has to fit in, too.
+        return self.seconds / max(self._max_time - self.slowest_validation, 1e-9)
+
+    @property
+    def fraction(self) -> float:
+        return max(self.steps / self._n_steps, self.time_fraction)
+
+
 def train(
-    objective: AdversarialObjective,
+    objective: Objective,
     stream: Iterator[Tensor],
     validation: Validation,
     *,
     steps_per_epoch: int,
     max_epochs: int,
     patience: int,
+    max_time: float | None = None,
     verbose: bool = False,
 ) -> TrainingResult:
     """Train until the validation log-likelihood stops improving; leave the best weights in place.
 
     Ends after `patience` epochs without improvement (counted once sigma is settled), after
-    `max_epochs`, or at Ctrl-C. If a loss turns NaN or infinite, training goes back to the last
-    good weights at half the learning rate, at most three times. Whatever ends it, the model holds
-    finite weights: those of the best epoch.
+    `max_epochs`, after `max_time` seconds, or at Ctrl-C. If a loss turns NaN or infinite, training
+    goes back to the last good weights at half the learning rate, at most three times. Whatever
+    ends it, the model holds finite weights: those of the best epoch.
     """
     result = TrainingResult()
     best = good = _snapshot(objective.networks)
     best_score = -math.inf
     recoveries = 0
-    start = time.perf_counter()
+    budget = _Budget(steps_per_epoch * max_epochs, max_time)
     with TrainingProgress(max_epochs, steps_per_epoch, enabled=verbose) as progress:
         try:
             while result.n_epochs < max_epochs:
                 epoch = result.n_epochs + 1
                 try:
-                    losses = _epoch(objective, stream, steps_per_epoch, progress.step)
+                    losses = _epoch(objective, stream, steps_per_epoch, budget, progress.step)
+                    before = budget.seconds
                     score = validation(epoch)
+                    budget.slowest_validation = max(
+                        budget.slowest_validation, budget.seconds - before
+                    )
                     if not math.isfinite(score):
                         raise _DivergedError
                 except _DivergedError:
@@ -93,9 +152,9 @@ def train(
                 values = {
                     **losses,
                     "validation_log_likelihood": score,
-                    "sigma": validation.model.sigma.item(),
+                    **validation.report(),
                     "learning_rate": objective.learning_rate,
-                    "seconds": time.perf_counter() - start,
+                    "seconds": budget.seconds,
                 }
                 result.record(values)
                 progress.epoch(epoch, values)
@@ -106,6 +165,9 @@ def train(
                 elif epoch - max(result.best_epoch, validation.selection_epochs or 0) >= patience:
                     result.stopped_by = "patience"
                     break
+                if budget.time_fraction >= 1:
+                    result.stopped_by = "max_time"
+                    break
         except KeyboardInterrupt:
             result.stopped_by = "interrupt"
     objective.networks.load_state_dict(best)
@@ -115,25 +177,32 @@ def train(
 
 
 def _epoch(
-    objective: AdversarialObjective,
+    objective: Objective,
     stream: Iterator[Tensor],
     steps: int,
+    budget: _Budget,
     on_step: Callable[[], None],
 ) -> dict[str, float]:
     """Mean losses over `steps` updates; raises `_DivergedError` at the first that is not finite."""
     total: dict[str, Tensor] = {}
     objective.networks.train()
-    for _ in range(steps):
+    taken = 0
+    while taken < steps:
+        if taken and budget.time_fraction >= 1:
+            break
+        objective.schedule(budget.fraction)
         losses = objective.step(next(stream))
         for name, value in losses.items():
             total[name] = total.get(name, torch.zeros_like(value)) + value
         if not torch.stack(list(losses.values())).isfinite().all():
             raise _DivergedError
+        taken += 1
+        budget.steps += 1
         on_step()
     # The last update is seen by no loss yet.
     if not all(torch.isfinite(p).all() for p in objective.networks.state_dict().values()):
         raise _DivergedError
-    return {name: value.item() / steps for name, value in total.items()}
+    return {name: value.item() / taken for name, value in total.items()}
 
 
 def _snapshot(networks: nn.Module) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from rich.progress import (
 from rich.text import Text
 
 SHORT_NAMES = {
+    "sigma": "sigma",
+    "bound": "bound on training rows",
     "g_adversarial": "G",
     "h_adversarial": "H",
     "d_x": "D_x",
@@ -68,8 +70,10 @@ class TrainingProgress:
     def epoch(self, epoch: int, record: Mapping[str, float]) -> None:
         """An epoch is done and validated."""
         self._bar.update(self._task, completed=epoch)
-        losses = "  ".join(f"{short} {record[name]:.3g}" for name, short in SHORT_NAMES.items())
+        parts = [
+            f"{short} {record[name]:.3g}" for name, short in SHORT_NAMES.items() if name in record
+        ]
         self._report.plain = (
-            f"validation log-likelihood {record['validation_log_likelihood']:.3f}  "
-            f"sigma {record['sigma']:.3g}\nlosses: {losses}"
+            f"validation log-likelihood {record['validation_log_likelihood']:.3f}\n"
+            + "  ".join(parts)
         )

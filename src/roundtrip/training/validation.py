@@ -1,4 +1,4 @@
-"""Validation log-likelihood, and the choice of sigma that comes with it for free."""
+"""Validation log-likelihood; for the paper's noise the choice of sigma comes with it for free."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,13 @@ from torch import Tensor
 
 from roundtrip.density.importance import importance_over_sigmas
 from roundtrip.model import RoundtripModel
+from roundtrip.noise import ConstantGaussian
+from roundtrip.training.bound import importance_weighted_bound
+
+ROWS_PER_CALL = 64
 
 
-class Validation:
+class SigmaValidation:
     """Mean log-likelihood of held-out rows under the sigma that suits them best.
 
     Calling it sets `model.sigma` to the best of `sigmas` and returns the mean log-likelihood. The
@@ -44,7 +48,9 @@ class Validation:
     def __call__(self, epoch: int) -> float:
         """Set the model's sigma and return the mean log-likelihood; epochs count from 1."""
         settled = self.selection_epochs is not None and epoch > self.selection_epochs
-        sigmas = self.model.sigma[None] if settled else self.sigmas
+        noise = self.model.noise
+        assert isinstance(noise, ConstantGaussian)  # the only noise with a sigma to choose
+        sigmas = noise.sigma.detach()[None] if settled else self.sigmas
         self.model.eval()
         log_likelihood = importance_over_sigmas(
             self.model,
@@ -56,5 +62,44 @@ class Validation:
             seed=self.seed,
         ).mean(dim=0)
         best = int(log_likelihood.argmax())
-        self.model.sigma.copy_(sigmas[best])
+        noise.set_sigma(sigmas[best].item())
         return log_likelihood[best].item() + self.log_det
+
+    def report(self) -> dict[str, float]:
+        """What validation chose."""
+        return {"sigma": self.model.sigma.item()}
+
+
+class BoundValidation:
+    """Mean importance-weighted bound of held-out rows, with the same draws at every call.
+
+    `log_det` converts it to the user's units.
+    """
+
+    selection_epochs: int | None = None
+
+    def __init__(
+        self, model: RoundtripModel, x: Tensor, *, n_samples: int, seed: int, log_det: float = 0.0
+    ) -> None:
+        self.model = model
+        self.x = x
+        self.n_samples = n_samples
+        self.seed = seed
+        self.log_det = log_det
+
+    @torch.no_grad()
+    def __call__(self, epoch: int) -> float:
+        """Return the mean bound, a little below the log-likelihood."""
+        self.model.eval()
+        generator = torch.Generator(self.x.device).manual_seed(self.seed)
+        bounds = [
+            importance_weighted_bound(
+                self.model, block, n_draws=self.n_samples, generator=generator
+            ).double()
+            for block in self.x.split(ROWS_PER_CALL)
+        ]
+        return torch.cat(bounds).mean().item() + self.log_det
+
+    def report(self) -> dict[str, float]:
+        """Nothing is chosen."""
+        return {}

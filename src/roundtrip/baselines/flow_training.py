@@ -1,0 +1,233 @@
+"""Maximum likelihood for normalizing flows: epochs, early stopping, best weights, time limit."""
+
+import copy
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from roundtrip.baselines.budget import Budget
+from roundtrip.density.blocks import map_blocks
+from roundtrip.training.batches import batches
+
+MAX_RECOVERIES = 3
+MAX_GRADIENT_NORM = 5.0
+MIN_STEPS_PER_EPOCH = 20
+"""So that a small table is not validated after every other step."""
+
+ROWS_PER_CALL = 1024
+
+
+@dataclass
+class FlowTraining:
+    """What training leaves behind besides the weights.
+
+    Attributes
+    ----------
+    history : "validation_log_likelihood", "learning_rate" and "seconds" (of the budget), each a
+        list with one entry an epoch; the last epoch may be a part of one.
+    best_epoch : the epoch, counted from 1, whose weights were kept; 0 if those of the start.
+    best_score : its mean validation log-likelihood.
+    stopped_by : "max_epochs", "max_time", "patience" or "divergence".
+    """
+
+    history: dict[str, list[float]] = field(
+        default_factory=lambda: {
+            "validation_log_likelihood": [],
+            "learning_rate": [],
+            "seconds": [],
+        }
+    )
+    best_epoch: int = 0
+    best_score: float = -math.inf
+    stopped_by: str = "max_epochs"
+
+    @property
+    def n_epochs(self) -> int:
+        """Epochs validated."""
+        return len(self.history["seconds"])
+
+
+class _DivergedError(Exception):
+    """A loss or validation score is not a finite number."""
+
+
+def flow_log_density(flow: nn.Module, x: Tensor) -> Tensor:
+    """Log density of the rows of `x` under a zuko flow with a standard normal base, `(rows,)`.
+
+    The network runs in its own precision, the sums in float64.
+    """
+    z, log_det = flow().transform.call_and_ladj(x)
+    return log_det.double() - 0.5 * (z.double().square() + math.log(2 * math.pi)).sum(dim=1)
+
+
+def train_flow(
+    flow: nn.Module,
+    training: Tensor,
+    validation: Tensor,
+    *,
+    learning_rate: float,
+    batch_size: int,
+    max_epochs: int,
+    patience: int,
+    averaging: float,
+    budget: Budget,
+    generator: torch.Generator,
+    log_det: float = 0.0,
+) -> FlowTraining:
+    """Maximise the likelihood of `training` by Adam; leave the best weights of an epoch in `flow`.
+
+    The learning rate falls to 0 along a cosine while the budget of time or of epochs is used up,
+    whichever goes faster. What is validated and kept is a running average of the weights with
+    decay `averaging`; 0 keeps the weights themselves. Training ends after `patience` epochs
+    without a better validation log-likelihood, too. If something turns NaN or infinite, it goes
+    back to the best weights with half the learning rate, at most three times. `log_det` converts
+    the log-likelihoods to the user's units.
+    """
+    steps = max(MIN_STEPS_PER_EPOCH, math.ceil(len(training) / batch_size))
+    stream = batches(training, batch_size, sampling="shuffle", generator=generator)
+    result = FlowTraining()
+    trainer = _Trainer(flow, learning_rate, averaging)
+    best = copy.deepcopy(flow.state_dict())
+    recoveries = 0
+    start = time.perf_counter()
+    _mean_log_density(flow, validation[:ROWS_PER_CALL])
+    # The time limit holds for validation, too; after the first epoch its cost is known better.
+    validation_seconds = (time.perf_counter() - start) * math.ceil(len(validation) / ROWS_PER_CALL)
+    while result.n_epochs < max_epochs:
+        try:
+            in_time = trainer.epoch(
+                stream,
+                steps,
+                done=result.n_epochs / max_epochs,
+                share=1 / max_epochs,
+                budget=budget,
+                reserve=validation_seconds,
+            )
+            start = time.perf_counter()
+            score = _mean_log_density(trainer.averaged, validation) + log_det
+            validation_seconds = time.perf_counter() - start
+            if not math.isfinite(score):
+                raise _DivergedError
+        except _DivergedError:
+            recoveries += 1
+            flow.load_state_dict(best)
+            learning_rate /= 2
+            trainer = _Trainer(flow, learning_rate, averaging)
+            if recoveries > MAX_RECOVERIES or budget.spent:
+                result.stopped_by = "divergence"
+                break
+            continue
+        result.history["validation_log_likelihood"].append(score)
+        result.history["learning_rate"].append(trainer.learning_rate)
+        result.history["seconds"].append(budget.elapsed)
+        if score > result.best_score:
+            result.best_score, result.best_epoch = score, result.n_epochs
+            best = copy.deepcopy(trainer.averaged.state_dict())
+        elif result.n_epochs - result.best_epoch >= patience:
+            result.stopped_by = "patience"
+            break
+        if not in_time:
+            result.stopped_by = "max_time"
+            break
+    flow.load_state_dict(best)
+    if not result.best_epoch:
+        result.best_score = _mean_log_density(flow, validation) + log_det
+    _warn(result, recoveries, learning_rate)
+    return result
+
+
+class _Trainer:
+    """Adam on the weights of `flow`, and their running average."""
+
+    def __init__(self, flow: nn.Module, learning_rate: float, averaging: float) -> None:
+        self.flow = flow
+        self.peak = learning_rate
+        self.optimizer = torch.optim.Adam(flow.parameters(), lr=learning_rate, fused=True)
+        self._average = (
+            AveragedModel(flow, multi_avg_fn=_forgetting_average(averaging)) if averaging else None
+        )
+
+    @property
+    def averaged(self) -> nn.Module:
+        """The flow to validate and keep."""
+        return self._average.module if self._average else self.flow
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the latest step."""
+        return self.optimizer.param_groups[0]["lr"]
+
+    def epoch(
+        self,
+        stream: Iterator[Tensor],
+        steps: int,
+        *,
+        done: float,
+        share: float,
+        budget: Budget,
+        reserve: float,
+    ) -> bool:
+        """Up to `steps` updates; False if the time, less `reserve` seconds, did not allow them all.
+
+        The epoch takes the epochs' progress from `done` to `done + share`.
+        """
+        for step in range(steps):
+            progress = max(budget.fraction, done + share * step / steps)
+            self._step(next(stream), self.peak * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0))))
+            if budget.left <= reserve:
+                return False
+        return True
+
+    def _step(self, x: Tensor, learning_rate: float) -> None:
+        self.optimizer.param_groups[0]["lr"] = learning_rate
+        self.optimizer.zero_grad()
+        loss = -flow_log_density(self.flow, x).mean()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.flow.parameters(), MAX_GRADIENT_NORM)
+        if not math.isfinite(loss.item()):
+            raise _DivergedError  # before the update: the weights are still good
+        if not math.isfinite(norm.item()):
+            return  # an outlier made a gradient overflow float32: this batch has no direction
+        self.optimizer.step()
+        if self._average:
+            self._average.update_parameters(self.flow)
+
+
+def _forgetting_average(decay: float) -> Callable[..., None]:
+    """A running average that at first forgets faster: the untrained weights must not linger."""
+
+    def update(averaged: Any, current: Any, count: Tensor | int) -> None:
+        early = (1 + float(count)) / (10 + float(count))
+        get_ema_multi_avg_fn(min(decay, early))(averaged, current, count)
+
+    return update
+
+
+@torch.no_grad()
+def _mean_log_density(flow: nn.Module, x: Tensor) -> float:
+    return map_blocks(lambda rows: flow_log_density(flow, rows), x, ROWS_PER_CALL).mean().item()
+
+
+def _warn(result: FlowTraining, recoveries: int, learning_rate: float) -> None:
+    if not recoveries:
+        return
+    end = "and was given up" if result.stopped_by == "divergence" else "and recovered"
+    kept = (
+        f"the weights of epoch {result.best_epoch} are kept"
+        if result.best_epoch
+        else "no epoch was completed: the flow is untrained"
+    )
+    warnings.warn(
+        f"training diverged {recoveries} time(s) (NaN or infinite likelihoods) {end}, the learning "
+        f"rate halved to {learning_rate:.2g}; {kept}.",
+        ConvergenceWarning,
+        stacklevel=2,
+    )

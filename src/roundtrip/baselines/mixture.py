@@ -1,0 +1,149 @@
+"""Gaussian mixture with the number of components chosen on validation rows."""
+
+import copy
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from roundtrip.baselines.base import DensityBaseline
+from roundtrip.baselines.budget import Budget
+from roundtrip.parameters import check_choice, check_integer, check_number, is_sequence
+
+DEFAULT_COMPONENTS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+STEPS_PER_CALL = 5
+"""EM steps between two looks at the clock; each look costs half a step."""
+
+
+class GaussianMixtureBaseline(DensityBaseline):
+    """scikit-learn's Gaussian mixture, with as many components as suit the validation rows.
+
+    Parameters
+    ----------
+    n_components : the numbers to try, in this order, or a single one. Those that `max_time` leaves
+        no time for (and those above the number of training rows) are not tried.
+    covariance_type : "full", "tied", "diag" or "spherical".
+    reg_covar : added to the variances, in standardised units.
+    max_iter : steps of EM for each number of components.
+    random_state : seed of the split and of the starts.
+
+    Attributes
+    ----------
+    mixture_ : the chosen sklearn.mixture.GaussianMixture, in standardised units.
+    n_components_ : int.
+    n_iter_ : int, steps of EM of the chosen mixture.
+    validation_log_likelihood_ : float, mean over the validation rows, in the user's units.
+    history_ : dict of lists, one entry a number of components: "n_components",
+        "validation_log_likelihood", "seconds" (since the start).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from roundtrip.baselines import GaussianMixtureBaseline
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> est = GaussianMixtureBaseline(n_components=(1, 2), random_state=0).fit(X)
+    >>> est.n_components_, est.score_samples(X[:3]).shape, est.sample(4).shape
+    (1, (3,), (4, 2))
+    """
+
+    def __init__(
+        self,
+        n_components: Sequence[int] | int = DEFAULT_COMPONENTS,
+        *,
+        covariance_type: str = "full",
+        reg_covar: float = 1e-6,
+        max_iter: int = 200,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _check_settings(self) -> None:
+        for number in self._numbers:
+            check_integer("each of n_components", number, minimum=1)
+        check_choice("covariance_type", self.covariance_type, ("full", "tied", "diag", "spherical"))
+        check_number("reg_covar", self.reg_covar, above=0)
+        check_integer("max_iter", self.max_iter, minimum=1)
+
+    @property
+    def _numbers(self) -> list[Any]:
+        numbers: Any = self.n_components
+        return list(numbers) if is_sequence(numbers) and len(numbers) > 0 else [numbers]
+
+    def _fit(
+        self,
+        training: np.ndarray,
+        validation: np.ndarray,
+        *,
+        budget: Budget,
+        random: np.random.RandomState,
+    ) -> None:
+        numbers = [int(number) for number in self._numbers if number <= len(training)]
+        if not numbers:
+            raise ValueError(
+                f"each of n_components is above the number of training rows, {len(training)}"
+            )
+        seed = int(random.randint(2**31 - 1))
+        history: dict[str, list[float]] = {
+            "n_components": [],
+            "validation_log_likelihood": [],
+            "seconds": [],
+        }
+        seconds_a_component = 0.0  # of the start, which can't be interrupted
+        for number in numbers:
+            if history["seconds"] and budget.left < seconds_a_component * number:
+                break
+            mixture, start = self._fit_one(number, training, seed, budget)
+            seconds_a_component = start / number
+            score = float(mixture.score(validation)) + self.scaling_.log_det
+            if score > max(history["validation_log_likelihood"], default=-np.inf):
+                best = mixture
+            history["n_components"].append(number)
+            history["validation_log_likelihood"].append(score)
+            history["seconds"].append(budget.elapsed)
+        self.mixture_ = best
+        self.n_components_ = best.n_components
+        self.n_iter_ = best.n_iter_
+        self.validation_log_likelihood_ = max(history["validation_log_likelihood"])
+        self.history_ = history
+
+    def _fit_one(
+        self, number: int, training: np.ndarray, seed: int, budget: Budget
+    ) -> tuple[GaussianMixture, float]:
+        """A mixture of `number` components, and the seconds of its start (k-means, first steps)."""
+        mixture = GaussianMixture(
+            number,
+            covariance_type=self.covariance_type,
+            reg_covar=self.reg_covar,
+            random_state=seed,
+            warm_start=True,  # a further call of fit goes on where the last one stopped
+        )
+        steps, first = 0, 0.0
+        while True:
+            start = time.perf_counter()
+            mixture.max_iter = min(STEPS_PER_CALL, self.max_iter - steps)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # more steps follow
+                mixture.fit(training)
+            seconds = time.perf_counter() - start
+            first = first or seconds
+            steps += mixture.n_iter_
+            if mixture.converged_ or steps >= self.max_iter or budget.left < seconds:
+                mixture.n_iter_ = steps  # of all calls together
+                return mixture, first
+
+    def _log_density(self, rows: np.ndarray) -> np.ndarray:
+        return self.mixture_.score_samples(rows)
+
+    def _sample(self, n_samples: int, random: np.random.RandomState) -> np.ndarray:
+        mixture = copy.copy(self.mixture_)
+        mixture.random_state = random
+        return random.permutation(mixture.sample(n_samples)[0])  # they come sorted by component

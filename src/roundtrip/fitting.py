@@ -1,0 +1,237 @@
+"""From settings and scaled data to a trained model."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from roundtrip.model import RoundtripModel, posterior_outputs
+from roundtrip.networks import ResidualMLP, discriminator, mlp
+from roundtrip.noise import (
+    ConstantGaussian,
+    HeteroscedasticGaussian,
+    MixtureNoise,
+    ObservationModel,
+)
+from roundtrip.training import (
+    AdversarialObjective,
+    BoundValidation,
+    LikelihoodObjective,
+    SigmaValidation,
+    TrainingResult,
+    train,
+)
+from roundtrip.training.batches import batches, jittered
+from roundtrip.training.loop import Objective, Validation
+from roundtrip.training.principal import start_at_principal_components
+
+CONTINUOUS_FLOOR = 1e-3
+"""Smallest noise of a column, in units of the spread of its middle half."""
+
+ROUNDED_FLOOR = 0.05
+"""Smallest noise of a rounded column, in units of its rounding step."""
+
+
+@dataclass(frozen=True)
+class FittingData:
+    """Scaled rows to train on and to validate with, and how coarse their columns are.
+
+    Attributes
+    ----------
+    training, validation : `(rows, features)` float64 on the device of training.
+    resolution : `(features,)` rounding step of each column in scaled units, 0 if it is not rounded.
+    jitter : whether rounded columns are spread over their steps.
+    log_det : of the scaling.
+    """
+
+    training: Tensor
+    validation: Tensor
+    resolution: Tensor
+    jitter: bool
+    log_det: float
+
+    @property
+    def noise_floor(self) -> Tensor:
+        """The width below which noise would only follow the rounding of a column, `(features,)`."""
+        # NumPy's quantile, because torch's takes no more than 2**24 numbers.
+        low, high = np.quantile(self.training.cpu().numpy(), [0.25, 0.75], axis=0)
+        spread = torch.from_numpy(high - low).to(self.training.device)
+        spread = torch.where(spread > 0, spread, 1.0).clamp_max(1.0)
+        return torch.maximum(CONTINUOUS_FLOOR * spread, ROUNDED_FLOOR * self.resolution)
+
+    def spread(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Rows with rounded columns spread over their steps, if that is wanted."""
+        return jittered(rows, self.resolution, generator) if self.jitter else rows
+
+
+def build_model(
+    settings: Mapping[str, Any],
+    *,
+    features: int,
+    latent_dim: int,
+    floor: Tensor | float = 0.0,
+    generator: torch.Generator,
+) -> RoundtripModel:
+    """Fresh networks and noise for resolved settings, on the CPU."""
+    has_posterior = settings["objective"] != "adversarial"
+    noise = build_noise(settings, features=features, floor=floor)
+    code = posterior_outputs(latent_dim) if has_posterior else latent_dim
+    if settings["network"] == "residual":
+        generator_network: nn.Module = ResidualMLP(
+            latent_dim,
+            noise.n_outputs,
+            width=settings["generator_hidden"][0],
+            blocks=len(settings["generator_hidden"]),
+            linear_outputs=features,
+            generator=generator,
+        )
+        encoder: nn.Module = ResidualMLP(
+            features,
+            code,
+            width=settings["encoder_hidden"][0],
+            blocks=len(settings["encoder_hidden"]),
+            linear_outputs=code,
+            generator=generator,
+        )
+    else:
+        generator_network = mlp(
+            latent_dim, noise.n_outputs, settings["generator_hidden"], generator=generator
+        )
+        encoder = mlp(features, code, settings["encoder_hidden"], generator=generator)
+    return RoundtripModel(
+        generator_network, encoder, latent_dim, noise=noise, has_posterior=has_posterior
+    )
+
+
+def build_noise(
+    settings: Mapping[str, Any], *, features: int, floor: Tensor | float
+) -> ObservationModel:
+    """The observation model that resolved settings name."""
+    kind = settings["noise"]
+    if kind == "mixture":
+        return MixtureNoise(
+            features,
+            moving=settings["noise_components"],
+            fixed=settings["noise_boxes"],
+            floor=floor,
+        )
+    if kind == "heteroscedastic":
+        return HeteroscedasticGaussian(features, floor=floor)
+    sigma = 1.0 if settings["sigma"] == "auto" else settings["sigma"]
+    if settings["objective"] == "adversarial":
+        floor = 0.0  # sigma is not learnt but chosen from a grid
+    return ConstantGaussian(features, sigma=sigma, per_feature=kind == "diagonal", floor=floor)
+
+
+def fit_model(
+    settings: Mapping[str, Any],
+    data: FittingData,
+    *,
+    latent_dim: int,
+    seed: int,
+    validation_seed: int,
+    max_time: float | None = None,
+) -> tuple[RoundtripModel, TrainingResult]:
+    """Train a new model by resolved settings."""
+    device = data.training.device
+    generator = torch.Generator().manual_seed(seed)
+    randomness = torch.Generator(device).manual_seed(seed + 1)
+    features = data.training.shape[1]
+    model = build_model(
+        settings,
+        features=features,
+        latent_dim=latent_dim,
+        floor=data.noise_floor.cpu(),
+        generator=generator,
+    ).to(device)
+    training = data.training.float()
+    if settings["network"] == "residual" and model.has_posterior:
+        start_at_principal_components(model, data.spread(data.training, randomness))
+    objective = _objective(settings, model, features, generator, randomness)
+    stream: Iterator[Tensor] = batches(
+        training,
+        settings["batch_size"],
+        sampling=settings["sampling"],
+        generator=randomness,
+        jitter=data.resolution.float() if data.jitter else None,
+    )
+    result = train(
+        objective,
+        stream,
+        _validation(settings, objective, data, validation_seed),
+        steps_per_epoch=max(
+            settings["min_steps_per_epoch"], len(training) // settings["batch_size"]
+        ),
+        max_epochs=settings["max_epochs"],
+        patience=settings["patience"],
+        max_time=max_time,
+        verbose=bool(settings["verbose"]),
+    )
+    return objective.kept, result
+
+
+def _objective(
+    settings: Mapping[str, Any],
+    model: RoundtripModel,
+    features: int,
+    generator: torch.Generator,
+    randomness: torch.Generator,
+) -> Objective:
+    if settings["objective"] == "likelihood":
+        return LikelihoodObjective(
+            model,
+            n_draws=settings["training_draws"],
+            learning_rate=float(settings["learning_rate"]),
+            averaging=settings["averaging"],
+            generator=randomness,
+        )
+    discriminators = (
+        discriminator(width, settings[name], generator=generator).to(model.device)
+        for width, name in (
+            (features, "discriminator_x_hidden"),
+            (model.latent_dim, "discriminator_z_hidden"),
+        )
+    )
+    return AdversarialObjective(
+        model,
+        *discriminators,
+        alpha=settings["alpha"],
+        beta=settings["beta"],
+        learning_rate=float(settings["learning_rate"]),
+        pool_size=settings["pool_size"],
+        averaging=settings["averaging"],
+        bound_weight=HYBRID_BOUND_WEIGHT if settings["objective"] == "hybrid" else 0.0,
+        n_draws=settings["training_draws"],
+        generator=randomness,
+    )
+
+
+HYBRID_BOUND_WEIGHT = 1.0
+
+
+def _validation(
+    settings: Mapping[str, Any], objective: Objective, data: FittingData, seed: int
+) -> Validation:
+    if objective.kept.has_posterior:
+        generator = torch.Generator(data.validation.device).manual_seed(seed)
+        return BoundValidation(
+            objective.kept,
+            data.spread(data.validation, generator).float(),
+            n_samples=settings["validation_samples"],
+            seed=seed,
+            log_det=data.log_det,
+        )
+    return SigmaValidation(
+        objective.kept,
+        data.validation,
+        sigmas=settings["sigma_grid"] if settings["sigma"] == "auto" else [settings["sigma"]],
+        selection_epochs=settings["sigma_epochs"],
+        n_samples=settings["validation_samples"],
+        scale=settings["proposal_scale"],
+        df=settings["proposal_df"],
+        seed=seed,
+        log_det=data.log_det,
+    )

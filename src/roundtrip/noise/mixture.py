@@ -1,0 +1,149 @@
+"""A mixture for each feature given z: Gaussians that G moves, and fixed boxes that G weighs.
+
+Real columns have spikes, rounded values and hard edges. A Gaussian around G(z) can only blur them,
+and a network that has to move a narrow Gaussian onto each of a hundred spikes learns slowly. So
+part of the components stand still: soft boxes, placed on the column's values before training and
+shared by all z, of which G gives the weights. A box is ``(σ((x-a+w)/s) - σ((x-a-w)/s)) / 2w``, a
+uniform density of half-width w with edges as soft as s; rounded data that was spread over its
+rounding interval is made of just such boxes.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from roundtrip.noise.base import ObservationModel, normal
+from roundtrip.noise.gaussian import HALF_LOG_2PI, inverse_softplus
+
+FIRST_BOX_SHARE = 0.1
+
+FIRST_SPREAD = 1.5
+"""Moving components start evenly spread over this many of their widths either side."""
+
+
+class MixtureNoise(ObservationModel):
+    """p(x_j | z) = Σ_k π_jk(z) N(x_j | μ_jk(z), s_jk(z)²) + Σ_l π_jl(z) box_jl(x_j).
+
+    Parameters
+    ----------
+    features : columns of x.
+    moving : Gaussians a feature whose means and widths G gives.
+    fixed : soft boxes a feature whose places and widths are learnt but the same for all z.
+    floor : smallest width of a component, `(features,)` or a number.
+
+    >>> import torch
+    >>> noise = MixtureNoise(3, moving=2, fixed=4)
+    >>> noise.n_outputs
+    33
+    >>> noise.log_prob(torch.zeros(5, 33), torch.zeros(5, 3)).shape
+    torch.Size([5, 3])
+    """
+
+    floor: Tensor
+    offsets: Tensor
+    first_width: Tensor
+    first_raw: Tensor
+    first_logits: Tensor
+
+    def __init__(
+        self, features: int, *, moving: int = 4, fixed: int = 16, floor: Tensor | float = 1e-3
+    ) -> None:
+        super().__init__()
+        self.features, self.moving, self.fixed = features, moving, fixed
+        self.n_outputs = features * (1 + 3 * moving + fixed)
+        floor = torch.as_tensor(floor, dtype=torch.float32).expand(features)
+        self.register_buffer("floor", floor[:, None].clone())
+        self.register_buffer("offsets", torch.linspace(-FIRST_SPREAD, FIRST_SPREAD, moving))
+        self.register_buffer("first_width", torch.ones(()))
+        self.register_buffer("first_raw", torch.zeros(()))
+        shares = torch.tensor([1 - FIRST_BOX_SHARE] * moving + [FIRST_BOX_SHARE] * fixed)
+        counts = torch.tensor([moving] * moving + [fixed] * fixed)
+        self.register_buffer("first_logits", torch.log(shares / counts))
+        self.centres = nn.Parameter(torch.zeros(features, fixed))
+        self.log_widths = nn.Parameter(torch.zeros(features, fixed))
+        self.log_softness = nn.Parameter(torch.zeros(features, fixed))
+
+    @torch.no_grad()
+    def start(self, data: Tensor, width: float) -> None:
+        """Moving components of about this width; boxes on the cells between quantiles."""
+        self.first_width.fill_(width)
+        self.first_raw.fill_(inverse_softplus(width))
+        levels = torch.linspace(0, 1, self.fixed + 1, dtype=data.dtype, device=data.device)
+        ordered = data.sort(dim=0).values
+        edges = ordered[(levels * (len(data) - 1)).round().long()].T.float()
+        half = torch.maximum((edges[:, 1:] - edges[:, :-1]) / 2, self.floor)
+        self.centres.copy_((edges[:, 1:] + edges[:, :-1]) / 2)
+        self.log_widths.copy_(half.log())
+        self.log_softness.copy_(half.log() - 1)
+
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """log p(x_j | z), `(..., features)`, in the precision of `outputs` and x."""
+        log_weights, mean, sigma = self._split(outputs)
+        x = x[..., None]
+        moving = -0.5 * ((x - mean) / sigma).square() - sigma.log() - HALF_LOG_2PI
+        fixed = self._log_boxes(x)
+        shape = torch.broadcast_shapes(moving.shape[:-1], fixed.shape[:-1])
+        parts = torch.cat([moving.expand(*shape, -1), fixed.expand(*shape, -1)], dim=-1)
+        return torch.logsumexp(log_weights + parts, dim=-1)
+
+    def mean(self, outputs: Tensor) -> Tensor:
+        """E(x | z)."""
+        log_weights, mean, _ = self._split(outputs)
+        centres = self.centres.expand(*mean.shape[:-1], self.fixed)
+        return (log_weights.exp() * torch.cat([mean, centres], dim=-1)).sum(-1)
+
+    def sample(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+        """A component by its weight, then a draw from it; `(rows, features)`."""
+        log_weights, mean, sigma = self._split(outputs)
+        like = mean[..., 0]
+        chosen = _categorical(log_weights, generator)
+        which = chosen.clamp_max(self.moving - 1)[..., None]
+        gaussian = mean.gather(-1, which)[..., 0]
+        gaussian = gaussian + sigma.gather(-1, which)[..., 0] * normal(like, generator)
+        if not self.fixed:
+            return gaussian
+        # A soft box is the sum of a uniform and a logistic number.
+        uniform, level = (
+            torch.rand(like.shape, generator=generator, dtype=like.dtype).to(like.device)
+            for _ in range(2)
+        )
+        which = (chosen - self.moving).clamp_min(0)[..., None]
+        centre, half, soft = (
+            part.expand(*like.shape, -1).gather(-1, which)[..., 0]
+            for part in (self.centres, *self._box_shape())
+        )
+        box = centre + (2 * uniform - 1) * half + soft * torch.logit(level, eps=1e-12)
+        return torch.where(chosen >= self.moving, box, gaussian)
+
+    def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log weights of all components, means and widths of the moving ones."""
+        location, rest = outputs.tensor_split([self.features], dim=-1)
+        rest = rest.unflatten(-1, (self.features, -1))
+        logits, shift, raw = rest.split([self.moving + self.fixed, self.moving, self.moving], -1)
+        sigma = self.floor + softplus(raw + self.first_raw)
+        mean = location[..., None] + self.first_width * (shift + self.offsets)
+        return torch.log_softmax(logits + self.first_logits, dim=-1), mean, sigma
+
+    def _box_shape(self) -> tuple[Tensor, Tensor]:
+        """Half-widths and softness of the boxes, `(features, fixed)`."""
+        return self.log_widths.exp() + self.floor, self.log_softness.exp() + self.floor / 4
+
+    def _log_boxes(self, x: Tensor) -> Tensor:
+        """Log density of every box at `(..., features, 1)` points, `(..., features, fixed)`."""
+        half, soft = self._box_shape()
+        distance = (x - self.centres) / soft
+        width = half / soft
+        # σ(b) - σ(c) = σ(b) σ(-c) (1 - e^(c-b)), whose logarithm loses no digits anywhere.
+        return (
+            -softplus(-distance - width)
+            - softplus(distance - width)
+            + torch.log(-torch.expm1(-2 * width))
+            - torch.log(2 * half)
+        )
+
+
+def _categorical(log_weights: Tensor, generator: torch.Generator) -> Tensor:
+    """An index along the last axis for every entry of the others (the Gumbel trick)."""
+    level = torch.rand(log_weights.shape, generator=generator, dtype=torch.float64)
+    gumbel = -torch.log(-torch.log(level.clamp(1e-300, 1 - 1e-16)))
+    return (log_weights.double() + gumbel.to(log_weights.device)).argmax(dim=-1)

@@ -1,0 +1,75 @@
+"""Likelihood training: G, H and the observation model together maximise a bound on log p(x)."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from roundtrip.model import RoundtripModel
+from roundtrip.training.averaging import AveragedModel
+from roundtrip.training.bound import importance_weighted_bound
+
+ADAM_BETAS = (0.9, 0.99)
+LARGEST_GRADIENT = 5.0
+WARM_UP_STEPS = 200
+
+
+class LikelihoodObjective:
+    """One `step` is one update of G, H and the noise on the importance-weighted bound.
+
+    Parameters
+    ----------
+    model : with an encoder that gives a posterior.
+    n_draws : draws of z a row.
+    learning_rate : at its highest; it warms up and then falls to zero along a cosine.
+    averaging : decay a step of the running average of the weights that becomes `kept`; 0: the
+        weights themselves are kept.
+    generator : source of all randomness; lives on the networks' device.
+    """
+
+    def __init__(
+        self,
+        model: RoundtripModel,
+        *,
+        n_draws: int,
+        learning_rate: float,
+        averaging: float,
+        generator: torch.Generator,
+    ) -> None:
+        self.model = model
+        self.n_draws = n_draws
+        self._average = AveragedModel(model, decay=averaging)
+        self.kept = self._average.average
+        self.networks = nn.ModuleDict({"model": model})
+        if self.kept is not model:
+            self.networks["kept"] = self.kept
+        self._generator = generator
+        self.restart(learning_rate)
+
+    def restart(self, learning_rate: float) -> None:
+        """Forget the optimiser's momentum and go on at another learning rate."""
+        self.learning_rate = learning_rate
+        self._optimizer = torch.optim.Adam(
+            self.model.parameters(), lr=learning_rate, betas=ADAM_BETAS, fused=True
+        )
+        self._warm_up = 0
+
+    def schedule(self, fraction: float) -> None:
+        """Set the learning rate for a moment of training, from 0, the start, to 1, the end."""
+        self._warm_up += 1
+        rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(fraction, 1.0)))
+        rate *= min(1.0, self._warm_up / WARM_UP_STEPS)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+
+    def step(self, x: Tensor) -> dict[str, Tensor]:
+        """One update on a batch `(rows, features)`; returns the mean bound before it."""
+        bound = importance_weighted_bound(
+            self.model, x, n_draws=self.n_draws, generator=self._generator
+        ).mean()
+        self._optimizer.zero_grad()
+        (-bound).backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), LARGEST_GRADIENT)
+        self._optimizer.step()
+        self._average.update()
+        return {"bound": bound.detach()}

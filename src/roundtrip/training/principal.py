@@ -1,0 +1,50 @@
+"""A start for likelihood training: the model as probabilistic principal components.
+
+Before the first step G is linear with the main axes of the data, H is its exact posterior, and the
+noise has the width that the axes leave unexplained. Training then has to learn only what bends.
+(From random weights it spends most of its time on the correlations between columns.)
+"""
+
+import torch
+from torch import Tensor
+
+from roundtrip.model import RoundtripModel
+from roundtrip.networks import ResidualMLP
+
+SMALLEST_VARIANCE = 1e-4
+
+
+@torch.no_grad()
+def start_at_principal_components(model: RoundtripModel, data: Tensor) -> None:
+    """Set the linear parts of G and H and the width of the noise from `(rows, features)` data.
+
+    G and H must be `ResidualMLP`s, H with a posterior.
+    """
+    generator, encoder = model.generator, model.encoder
+    if not (isinstance(generator, ResidualMLP) and isinstance(encoder, ResidualMLP)):
+        raise TypeError("principal components start residual networks only")
+    dim, features = model.latent_dim, data.shape[1]
+    data = data.double()
+    mean = data.mean(dim=0)
+    centred = data - mean
+    variances, axes = torch.linalg.eigh(centred.mT @ centred / len(data))
+    variances, axes = variances.flip(0).clamp_min(0), axes.flip(1)
+    rest = variances[dim:].mean() if dim < features else variances[-1] / 2
+    noise = rest.clamp_min(SMALLEST_VARIANCE)
+    used = min(dim, features)  # further latent dimensions start unused
+    explained = variances[:used].clamp_min(1.01 * noise)
+    loadings = axes[:, :used] * (explained - noise).sqrt()
+    generator.linear.weight.zero_()
+    generator.linear.weight[:, :used] = loadings.float()
+    generator.linear.bias.copy_(mean)
+    # The posterior of z given x in the same model: mean Wᵀ(x - mean)/λ, covariance noise/λ.
+    back = (loadings / explained).mT
+    widths = torch.ones(dim, dtype=torch.float64, device=data.device)
+    widths[:used] = (noise / explained).sqrt()
+    encoder.linear.weight.zero_()
+    encoder.linear.bias.zero_()
+    encoder.linear.weight[:used] = back.float()
+    encoder.linear.bias[:used] = -(back @ mean).float()
+    row, column = torch.tril_indices(dim, dim, device=data.device)
+    encoder.linear.bias[dim:][row == column] = torch.log(torch.expm1(widths)).float()
+    model.noise.start(data, noise.sqrt().item())

@@ -1,0 +1,89 @@
+"""What every observation model must do."""
+
+import numpy as np
+import pytest
+import torch
+
+from roundtrip.noise import ConstantGaussian, HeteroscedasticGaussian, MixtureNoise
+
+FEATURES = 2
+NOISES = {
+    "isotropic": lambda: ConstantGaussian(FEATURES, sigma=0.3),
+    "diagonal": lambda: ConstantGaussian(FEATURES, sigma=0.3, per_feature=True),
+    "heteroscedastic": lambda: HeteroscedasticGaussian(FEATURES),
+    "mixture": lambda: MixtureNoise(FEATURES, moving=3, fixed=5),
+    "no boxes": lambda: MixtureNoise(FEATURES, moving=3, fixed=0),
+}
+
+
+@pytest.fixture(params=NOISES.values(), ids=NOISES.keys())
+def noise(request):
+    model = request.param()
+    data = torch.randn(200, FEATURES, generator=torch.Generator().manual_seed(1))
+    model.start(data, 0.4)
+    return model.requires_grad_(False)
+
+
+@pytest.fixture
+def outputs(noise):
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(3, noise.n_outputs, generator=generator, dtype=torch.float64)
+
+
+def test_every_feature_integrates_to_one(noise, outputs):
+    axis = torch.linspace(-40, 40, 400_001, dtype=torch.float64)
+    for row in outputs:
+        density = noise.log_prob(row, axis[:, None].expand(-1, FEATURES)).exp()
+        np.testing.assert_allclose(torch.trapezoid(density, axis, dim=0), 1.0, atol=1e-4)
+
+
+def test_mean_is_the_mean_of_the_density(noise, outputs):
+    axis = torch.linspace(-40, 40, 400_001, dtype=torch.float64)
+    for row in outputs:
+        density = noise.log_prob(row, axis[:, None].expand(-1, FEATURES)).exp()
+        mean = torch.trapezoid(density * axis[:, None], axis, dim=0)
+        np.testing.assert_allclose(noise.mean(row), mean, atol=1e-3)
+
+
+def test_samples_follow_the_density(noise, outputs):
+    """The share of draws below a point is the integral of the density up to it."""
+    n = 40_000
+    draws = noise.sample(outputs[:1].expand(n, -1), torch.Generator().manual_seed(2))
+    assert draws.shape == (n, FEATURES)
+    axis = torch.linspace(-40, 40, 400_001, dtype=torch.float64)
+    density = noise.log_prob(outputs[0], axis[:, None].expand(-1, FEATURES)).exp()
+    cumulative = torch.cumulative_trapezoid(density, axis, dim=0)
+    for level in (0.1, 0.5, 0.9):
+        for feature in range(FEATURES):
+            place = axis[int(torch.searchsorted(cumulative[:, feature].contiguous(), level))]
+            share = (draws[:, feature] < place).double().mean()
+            assert abs(share - level) < 5 * np.sqrt(level * (1 - level) / n)
+
+
+def test_leading_axes_broadcast(noise, outputs):
+    x = torch.zeros(3, FEATURES, dtype=torch.float64)
+    both = noise.log_prob(outputs.expand(4, 3, -1), x)
+    assert both.shape == (4, 3, FEATURES)
+    torch.testing.assert_close(both[1], noise.log_prob(outputs, x))
+
+
+def test_far_away_densities_are_finite(noise, outputs):
+    x = torch.tensor([[1e6, -1e6]], dtype=torch.float64)
+    assert noise.log_prob(outputs, x).isfinite().all()
+
+
+def test_no_width_goes_below_the_floor():
+    """However hard training pulls, the density of a column stays bounded."""
+    floor = torch.tensor([0.1, 0.2])
+    for noise in (
+        HeteroscedasticGaussian(FEATURES, floor=floor),
+        MixtureNoise(FEATURES, moving=2, fixed=2, floor=floor),
+        ConstantGaussian(FEATURES, sigma=1e-6, per_feature=True, floor=floor),
+    ):
+        outputs = torch.full((1, noise.n_outputs), -50.0)
+        outputs[:, :FEATURES] = 0.0
+        if isinstance(noise, ConstantGaussian):
+            outputs = torch.zeros(1, FEATURES)
+        x = torch.zeros(1, FEATURES)
+        highest = -torch.log(floor) + 0.7  # a box of half-width w is 1 / 2w high
+        assert (noise.log_prob(outputs, x) <= highest).all()

@@ -1,0 +1,123 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from oracles import LinearModel
+
+from roundtrip import RoundtripModel
+from roundtrip.model import posterior_outputs
+from roundtrip.networks import ResidualMLP
+from roundtrip.noise import ConstantGaussian
+from roundtrip.training import BoundValidation, LikelihoodObjective, train
+from roundtrip.training.batches import batches
+from roundtrip.training.bound import importance_weighted_bound
+from roundtrip.training.principal import start_at_principal_components
+
+
+def residual_model(latent_dim, features, *, sigma=0.5):
+    generator = torch.Generator().manual_seed(0)
+    sizes = {"width": 16, "blocks": 1, "generator": generator}
+    code = posterior_outputs(latent_dim)
+    return RoundtripModel(
+        ResidualMLP(latent_dim, features, linear_outputs=features, **sizes),
+        ResidualMLP(features, code, linear_outputs=code, **sizes),
+        latent_dim,
+        noise=ConstantGaussian(features, sigma=sigma),
+        has_posterior=True,
+    )
+
+
+def correlated(rows=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    mixing = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [0.2, -0.5, 0.1]])
+    return torch.from_numpy(rng.normal(size=(rows, 3)) @ mixing.T + 0.3)
+
+
+def gaussian_log_likelihood(data):
+    covariance = torch.cov(data.mT, correction=0)
+    return float(-0.5 * (torch.logdet(2 * math.pi * covariance) + data.shape[1]))
+
+
+def test_principal_components_start_at_the_best_linear_model():
+    """With as many latent dimensions as needed, PPCA is as likely as the Gaussian of the data."""
+    data = correlated()
+    model = residual_model(2, 3)
+    start_at_principal_components(model, data)
+    bound = importance_weighted_bound(
+        model, data.float(), n_draws=1, generator=torch.Generator().manual_seed(1)
+    )
+    # q is the exact posterior: the bound is log p(x) whatever the draw.
+    again = importance_weighted_bound(
+        model, data.float(), n_draws=1, generator=torch.Generator().manual_seed(2)
+    )
+    assert (bound - again).abs().max() < 0.1  # float32, and a smallest width of the posterior
+    assert abs((bound - again).mean()) < 1e-3
+    mean = bound.mean().item()
+    assert mean == pytest.approx(gaussian_log_likelihood(data), abs=0.02)
+
+
+@pytest.mark.parametrize("n_draws", [1, 8])
+def test_the_bound_is_below_the_log_density_and_rises_with_draws(n_draws):
+    linear = LinearModel(2, 3, sigma=0.5)
+    x = torch.from_numpy(linear.points(400))
+    model = residual_model(2, 3)
+    start_at_principal_components(model, correlated())  # a posterior of another model
+    model.generator = linear.model.generator
+    exact = linear.log_density(x.numpy())
+    generator = torch.Generator().manual_seed(0)
+    few, many = (
+        importance_weighted_bound(model, x.float(), n_draws=k, generator=generator).double()
+        for k in (n_draws, 50 * n_draws)
+    )
+    assert few.mean() < many.mean() < exact.mean() + 0.05
+
+
+def test_gradient_of_the_bound_vanishes_at_the_exact_posterior():
+    """Sticking the landing: when q is exact, every single draw gives H no gradient."""
+    data = correlated(64)
+    model = residual_model(2, 3)
+    start_at_principal_components(model, correlated())
+    bound = importance_weighted_bound(
+        model, data.float(), n_draws=1, generator=torch.Generator().manual_seed(3)
+    ).mean()
+    (gradient,) = torch.autograd.grad(bound, model.encoder.linear.bias)
+    assert gradient[:2].abs().max() < 0.05
+    assert gradient.abs().mean() < 0.02
+
+
+def test_training_reaches_what_a_line_cannot():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=4000)
+    data = torch.from_numpy(np.c_[z, z**2] + 0.1 * rng.normal(size=(4000, 2)))
+    data = (data - data.mean(0)) / data.std(0)
+    model = residual_model(1, 2)
+    start_at_principal_components(model, data)
+    generator = torch.Generator().manual_seed(0)
+    objective = LikelihoodObjective(
+        model, n_draws=1, learning_rate=5e-3, averaging=0.9, generator=generator
+    )
+    validation = BoundValidation(objective.kept, data[:500].float(), n_samples=20, seed=0)
+    before = validation(0)
+    stream = batches(data[500:].float(), 128, sampling="shuffle", generator=generator)
+    result = train(objective, stream, validation, steps_per_epoch=100, max_epochs=12, patience=12)
+    scores = result.history["validation_log_likelihood"]
+    assert max(scores) > before + 0.5
+    assert validation(0) == pytest.approx(max(scores))
+
+
+def test_learning_rate_warms_up_and_falls_to_zero():
+    objective = LikelihoodObjective(
+        residual_model(1, 2),
+        n_draws=1,
+        learning_rate=1.0,
+        averaging=0.0,
+        generator=torch.Generator(),
+    )
+    rates = []
+    for step in range(1000):
+        objective.schedule(step / 999)
+        rates.append(objective._optimizer.param_groups[0]["lr"])
+    assert rates[0] < 0.01
+    assert 0.8 < max(rates) <= 1.0
+    assert rates[-1] == pytest.approx(0.0, abs=1e-6)
