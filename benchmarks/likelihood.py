@@ -5,8 +5,8 @@
 FOLDER holds arem.npz, casp.npz and bank-full.csv.gz. Every method gets the same rows, scaled to
 [0, 1] and spread over their rounding (AReM by ±0.005, BANK by ±0.2 of a code or count), the same
 validation rows and the same seconds for fitting. Roundtrip's likelihoods are those of the adaptive
-estimate at a tolerance of 0.05. Each result is written to benchmarks/results/likelihood.json once it
-is there, and not computed again: an interrupted run goes on where it stopped.
+estimate at a tolerance of 0.05. Each result is written to benchmarks/results/likelihood.json once
+it is there, and not computed again: an interrupted run goes on where it stopped.
 """
 
 import argparse
