@@ -20,7 +20,7 @@ def main() -> None:
     train, test = data.X[:18_000], data.X[18_000:]
 
     start = time.perf_counter()
-    est = Roundtrip(latent_dim=2, max_epochs=16, random_state=0, verbose=1).fit(train)
+    est = Roundtrip(latent_dim=2, max_epochs=40, random_state=0, verbose=1).fit(train)
     print(f"fitted {len(train)} rows in {time.perf_counter() - start:.0f} s")
     est.save(OUTPUT / "model.rt")
 
@@ -33,7 +33,7 @@ def main() -> None:
     axis = np.linspace(-EDGE, EDGE, POINTS)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     shape = (POINTS, POINTS)
-    estimated = est.density(grid, tol=0.1).log_density
+    estimated = est.density(grid).log_density
     figure = density_panels(
         {
             "true density": np.exp(data.log_density(grid)).reshape(shape),
