@@ -6,6 +6,7 @@ import torch
 from oracles import LinearModel
 
 from roundtrip import RoundtripModel
+from roundtrip.density import estimate
 from roundtrip.model import posterior_outputs
 from roundtrip.networks import ResidualMLP
 from roundtrip.noise import ConstantGaussian
@@ -121,3 +122,20 @@ def test_learning_rate_warms_up_and_falls_to_zero():
     assert rates[0] < 0.01
     assert 0.8 < max(rates) <= 1.0
     assert rates[-1] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("skill", [1.0, 0.95])
+def test_densities_from_the_encoders_posterior_are_exact(skill):
+    """The posterior only starts the sampling: a wrong one costs draws, not truth."""
+    data = correlated()
+    model = residual_model(2, 3)
+    start_at_principal_components(model, data)
+    with torch.no_grad():
+        model.encoder.linear.weight *= skill
+    weight, bias = (p.detach().double() for p in model.generator.linear.parameters())
+    covariance = weight @ weight.mT + model.sigma.square() * torch.eye(3)
+    x = data[:40]
+    exact = torch.distributions.MultivariateNormal(bias, covariance).log_prob(x).numpy()
+    result = estimate(model, x)
+    assert result.converged.all()
+    assert np.abs((result.log_density - exact) / result.std_error).max() < 4.5
