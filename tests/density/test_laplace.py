@@ -7,6 +7,7 @@ from torch import nn
 from roundtrip import RoundtripModel
 from roundtrip.density import estimate
 from roundtrip.density.jacobian import generator_jacobian
+from roundtrip.networks import mlp
 
 
 @pytest.mark.parametrize("latent_dim", [1, 2, 5, 8, 20])
@@ -77,6 +78,16 @@ def test_jacobian_agrees_with_reverse_mode():
     torch.testing.assert_close(generated, G(z))
     full = torch.autograd.functional.jacobian(G, z)
     torch.testing.assert_close(jacobian, torch.stack([full[i, :, i] for i in range(4)]))
+
+
+def test_jacobian_by_hand_agrees_with_forward_mode():
+    generator = torch.Generator().manual_seed(0)
+    G = mlp(3, 5, (16, 16, 16), generator=generator).double()
+    z = torch.randn(7, 3, dtype=torch.float64, generator=generator)
+    by_hand = generator_jacobian(RoundtripModel(G, nn.Identity(), 3, 0.1), z)
+    hidden_in_a_wrapper = nn.Sequential(G)
+    by_torch = generator_jacobian(RoundtripModel(hidden_in_a_wrapper, nn.Identity(), 3, 0.1), z)
+    torch.testing.assert_close(by_hand, by_torch)
 
 
 def test_approximates_importance_sampling_where_the_generator_is_nearly_linear():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-EVALUATIONS_PER_CALL = 2048
+EVALUATIONS_PER_CALL = 512
 """Rows of one call of G: large enough for a fast matrix product, small enough for the cache."""
 
 ROWS_PER_ENCODER_CALL = 256

@@ -15,7 +15,7 @@ from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
 from roundtrip.density.jacobian import generator_jacobian
 from roundtrip.model import RoundtripModel
 
-ROWS_PER_CALL = 256
+ROWS_PER_CALL = 64
 FIRST_DAMPING = 0.01
 MAX_STEPS = 12
 ENOUGH = 0.5
