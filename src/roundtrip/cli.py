@@ -106,6 +106,10 @@ def fit(
     ] = None,
     max_epochs: Annotated[int | None, typer.Option(min=1, help="Most epochs of training.")] = None,
     max_time: Annotated[float | None, typer.Option(help="Most seconds of training.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Keep the state of training in this file; go on from it if it exists."),
+    ] = None,
     batch_size: Annotated[int | None, typer.Option(min=2, help="Rows in one step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
     seed: Seed = None,
@@ -128,6 +132,8 @@ def fit(
     if output.suffix != MODEL_SUFFIX:
         raise ValueError(f"{output}: the name of a model file ends in {MODEL_SUFFIX}")
     check_writable(output)
+    if checkpoint is not None:
+        check_writable(checkpoint)
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     table = read_table(data, names)
     if names is not None and not hasattr(table, "columns"):
@@ -145,7 +151,7 @@ def fit(
     if scale is not None:
         settings["scale"] = None if scale == "none" else scale
     estimator = (Roundtrip.paper if preset == "paper" else Roundtrip)(**settings)
-    estimator.fit(table, max_time=max_time).save(output)
+    estimator.fit(table, max_time=max_time, checkpoint=checkpoint).save(output)
     if not quiet:
         facts = {"rows": len(table), **_facts(estimator), "model": str(output)}
         for name, value in facts.items():

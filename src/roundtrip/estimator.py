@@ -1,5 +1,6 @@
 """`Roundtrip`: the density estimator with scikit-learn's interface."""
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -22,11 +23,17 @@ from roundtrip.density import DensityEstimate, estimate
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.devices import resolve_device
 from roundtrip.fitting import FittingData, fit_model
+from roundtrip.latent_search import search_latent_dim
+from roundtrip.model import RoundtripModel
 from roundtrip.noise import ConstantGaussian
 from roundtrip.parameters import check_integer, check_number
 from roundtrip.persistence import plain, write_model_file
 from roundtrip.preprocessing import Scaling, bad_columns, column_resolution
 from roundtrip.settings import DEFAULT_SIGMA_GRID, PAPER, check_settings, resolved
+from roundtrip.training.checkpoint import Checkpoint, fingerprint
+
+NOT_OF_THE_FIT = {"tol", "n_samples", "device", "verbose"}
+"""Parameters that a fit does not depend on."""
 
 
 class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -39,8 +46,10 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
 
     Parameters
     ----------
-    latent_dim : dimension of z, or "auto": as many as features up to 3, else about two thirds of
-        them, half of them for the adversarial objective.
+    latent_dim : dimension of z, or "auto": as many as features up to 3. Above, half, two thirds and
+        all of the features are each tried for 5 % of `max_epochs` or `max_time`, and training goes
+        on with the one of the best validation log-likelihood. No trials, but two thirds, if they
+        would be shorter than 3 epochs or seconds; half for the adversarial objective.
     objective : "likelihood" maximises an importance-weighted bound on log p(x); "adversarial" is
         the paper's training; "hybrid" does both at once.
     noise : observation model p(x | z): "isotropic", N(G(z), sigma² I) as in the paper; "diagonal",
@@ -79,6 +88,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     n_samples : draws a row of ``density(X, method="importance")``.
     proposal_scale, proposal_df : of the Student-t proposal at H(x) that validation and
         ``method="importance"`` use.
+    warm_start : whether `fit` goes on from the weights (and scaling) of an earlier `fit` of the
+        same estimator, for instance when rows were added; networks must be of the same shape.
     device : "auto" (a CUDA GPU if there is one), or a torch device.
     random_state : seed; the same seed on the same machine gives the same fit.
     verbose : 1 shows a progress bar on stderr while fitting and scoring.
@@ -92,6 +103,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     stopped_by_ : what ended training: "max_epochs", "max_time", "patience", "interrupt" or
         "divergence".
     latent_dim_ : int.
+    latent_dims_tried_ : dict, the validation log-likelihood of each latent dimension that was tried
+        (in the user's units, after its short trial); empty if none was.
     n_iter_ : int, epochs trained.
     best_epoch_ : int, the epoch whose weights were kept.
     history_ : dict of lists, one entry an epoch: every loss, "validation_log_likelihood" (in the
@@ -146,6 +159,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         n_samples: int = 2000,
         proposal_scale: float = 0.2,
         proposal_df: float = 1.0,
+        warm_start: bool = False,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -183,6 +197,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         self.n_samples = n_samples
         self.proposal_scale = proposal_scale
         self.proposal_df = proposal_df
+        self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -208,7 +223,13 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         return cls(latent_dim, **(PAPER | overrides))
 
     def fit(
-        self, X: Any, y: Any = None, *, validation_data: Any = None, max_time: float | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        validation_data: Any = None,
+        max_time: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Fit to the rows of `X`, `(rows, features)`; `y` is ignored.
 
@@ -217,35 +238,55 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         X : `(rows, features)`.
         validation_data : rows to choose the best epoch by; None holds out a share of `X`.
         max_time : seconds after which training ends, best weights kept; its schedule is stretched
-            or shortened accordingly.
+            or shortened accordingly, and `max_epochs` "auto" sets no limit.
+        checkpoint : file in which the state of training is kept between epochs. If it exists,
+            training goes on from there, with the result of a fit that was never interrupted; it
+            must be of the same data and parameters. It stays when the fit has ended.
 
         If it fails, the estimator is what it was before.
         """
         before = dict(self.__dict__)
         try:
-            return self._fit(X, validation_data, max_time)
+            return self._fit(X, validation_data, max_time, checkpoint)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _fit(self, X: Any, validation_data: Any, max_time: float | None) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        validation_data: Any,
+        max_time: float | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> Self:
         start = time.perf_counter()
         settings = resolved(self.get_params())
         check_settings(settings)
         if max_time is not None:
             max_time = check_number("max_time", max_time, above=0)
+            if self.max_epochs == "auto":
+                settings["max_epochs"] = math.inf
         device = resolve_device(self.device)
-        self.columns_ = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        X = self._checked(X, ensure_min_samples=2)
-        random = _random_stream(self.random_state)
-        self.scaling_ = Scaling.fit(X, self.scale)
-        self.resolution_ = column_resolution(X)
-        self.latent_dim_ = (
-            default_latent_dim(X.shape[1], self.objective)
-            if self.latent_dim == "auto"
-            else int(self.latent_dim)
-        )
+        previous: RoundtripModel | None = None
+        if self.warm_start:
+            previous = getattr(self, "model_", None)
+        columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
+        X = self._checked(X, ensure_min_samples=2, reset=previous is None)
+        if previous is None:
+            self.scaling_ = Scaling.fit(X, self.scale)
+            self.resolution_ = column_resolution(X)
+        self.columns_ = columns
+        states = None
+        random_state = self.random_state
+        if checkpoint is not None:
+            of_fit = {
+                name: plain(value) for name, value in settings.items() if name not in NOT_OF_THE_FIT
+            }
+            arrays = [X] if validation_data is None else [X, np.asarray(validation_data)]
+            states = Checkpoint(checkpoint, fingerprint(of_fit | {"max_time": max_time}, *arrays))
+            random_state = states.seed if random_state is None else random_state
+        random = _random_stream(random_state)
         self.scoring_seed_ = int(random.randint(2**31 - 1))
         if validation_data is None:
             order = random.permutation(len(X))
@@ -253,37 +294,56 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             X, validation_data = X[order[held_out:]], X[order[:held_out]]
         else:
             validation_data = self._checked(validation_data, reset=False)
-        training, validation = (
-            torch.from_numpy(self.scaling_.apply(rows)).to(device)
-            for rows in (X, validation_data[: settings["validation_rows"]])
-        )
-        for rows in (training, validation):
-            if not torch.isfinite(rows.float()).all():
-                raise ValueError(
-                    "the table spans a range too wide for float32; rescale its columns"
-                )
-        dequantize = self.dequantize
-        if dequantize == "auto":
-            dequantize = self.objective != "adversarial"
+        data = self._fitting_data(X, validation_data[: settings["validation_rows"]], device)
+        shared: dict[str, Any] = {
+            "seed": int(random.randint(2**31 - 1)),
+            "validation_seed": self.scoring_seed_ + 1,  # scores must not reuse validation's draws
+            "checkpoint": states,
+        }
+        self.latent_dims_tried_: dict[int, float] = {}
+        if self.latent_dim != "auto":
+            self.latent_dim_ = int(self.latent_dim)
+        elif previous is not None:
+            self.latent_dim_ = previous.latent_dim
+        else:
+            self.latent_dim_ = default_latent_dim(X.shape[1], self.objective)
+            if search := search_latent_dim(settings, data, max_time=max_time, **shared):
+                self.latent_dims_tried_ = search.tried
+                self.latent_dim_ = search.best.latent_dim
+                previous = search.best
+                start -= search.seconds
         self.model_, result = fit_model(
             settings,
-            FittingData(
-                training,
-                validation,
-                resolution=torch.from_numpy(self.resolution_ / self.scaling_.scale).to(device),
-                jitter=bool(dequantize) and bool((self.resolution_ > 0).any()),
-                log_det=self.scaling_.log_det,
-            ),
+            data,
             latent_dim=self.latent_dim_,
-            seed=int(random.randint(2**31 - 1)),
-            validation_seed=self.scoring_seed_ + 1,  # scores must not reuse validation's draws
             max_time=None if max_time is None else max_time - (time.perf_counter() - start),
+            start=previous,
+            **shared,
         )
         self.n_iter_ = result.n_epochs
         self.best_epoch_ = result.best_epoch
         self.history_ = result.history
         self.stopped_by_ = result.stopped_by
         return self
+
+    def _fitting_data(
+        self, training: np.ndarray, validation: np.ndarray, device: torch.device
+    ) -> FittingData:
+        scaled = {
+            name: torch.from_numpy(self.scaling_.apply(rows)).to(device)
+            for name, rows in (("training", training), ("validation", validation))
+        }
+        if not all(torch.isfinite(rows.float()).all() for rows in scaled.values()):
+            raise ValueError("the table spans a range too wide for float32; rescale its columns")
+        dequantize = self.dequantize
+        if dequantize == "auto":
+            dequantize = self.objective != "adversarial"
+        return FittingData(
+            **scaled,
+            resolution=torch.from_numpy(self.resolution_ / self.scaling_.scale).to(device),
+            jitter=bool(dequantize) and bool((self.resolution_ > 0).any()),
+            log_det=self.scaling_.log_det,
+        )
 
     def density(
         self,
@@ -385,6 +445,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "best_epoch": self.best_epoch_,
             "stopped_by": self.stopped_by_,
             "history": self.history_,
+            "latent_dims_tried": list(self.latent_dims_tried_.items()),
             "columns": plain(self.columns_),
         }
         tensors = {

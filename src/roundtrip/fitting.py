@@ -1,6 +1,6 @@
 """From settings and scaled data to a trained model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,8 @@ from roundtrip.training import (
     TrainingResult,
     train,
 )
-from roundtrip.training.batches import batches, jittered
+from roundtrip.training.batches import Batches, jittered
+from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.loop import Objective, Validation
 from roundtrip.training.principal import start_at_principal_components
 
@@ -134,8 +135,11 @@ def fit_model(
     seed: int,
     validation_seed: int,
     max_time: float | None = None,
+    start: RoundtripModel | None = None,
+    checkpoint: Checkpoint | None = None,
+    name: str = "fitting",
 ) -> tuple[RoundtripModel, TrainingResult]:
-    """Train a new model by resolved settings."""
+    """Train a model by resolved settings, a new one or from the weights of `start`."""
     device = data.training.device
     generator = torch.Generator().manual_seed(seed)
     randomness = torch.Generator(device).manual_seed(seed + 1)
@@ -148,10 +152,18 @@ def fit_model(
         generator=generator,
     ).to(device)
     training = data.training.float()
-    if settings["network"] == "residual" and model.has_posterior:
+    if start is not None:
+        try:
+            model.load_state_dict(start.state_dict())
+        except RuntimeError as error:
+            raise ValueError(
+                "the earlier fit has networks of another shape; set warm_start=False, or the "
+                "latent_dim, noise and hidden layers of that fit"
+            ) from error
+    elif settings["network"] == "residual" and model.has_posterior:
         start_at_principal_components(model, data.spread(data.training, randomness))
     objective = _objective(settings, model, features, generator, randomness)
-    stream: Iterator[Tensor] = batches(
+    stream = Batches(
         training,
         settings["batch_size"],
         sampling=settings["sampling"],
@@ -168,6 +180,8 @@ def fit_model(
         max_epochs=settings["max_epochs"],
         patience=settings["patience"],
         max_time=max_time,
+        checkpoint=checkpoint,
+        name=name,
         verbose=bool(settings["verbose"]),
     )
     return objective.kept, result

@@ -52,6 +52,7 @@ def _restored(
     }
     est = Roundtrip(**parameters)
     est.latent_dim_ = content["latent_dim"]
+    est.latent_dims_tried_ = dict(content["latent_dims_tried"])
     est.scaling_ = Scaling(
         tensors.pop("scaling.shift").numpy(), tensors.pop("scaling.scale").numpy()
     )

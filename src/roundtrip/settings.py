@@ -113,6 +113,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     check_choice("noise", settings["noise"], NOISES)
     check_choice("network", settings["network"], NETWORKS)
     check_choice("dequantize", settings["dequantize"], ("auto", True, False))
+    check_choice("warm_start", settings["warm_start"], (True, False))
     if settings["objective"] == "adversarial" and settings["noise"] != "isotropic":
         raise ValueError(
             f"objective='adversarial' learns no noise of its own, so that noise must be "

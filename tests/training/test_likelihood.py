@@ -11,7 +11,7 @@ from roundtrip.model import posterior_outputs
 from roundtrip.networks import ResidualMLP
 from roundtrip.noise import ConstantGaussian
 from roundtrip.training import BoundValidation, LikelihoodObjective, train
-from roundtrip.training.batches import batches
+from roundtrip.training.batches import Batches
 from roundtrip.training.bound import importance_weighted_bound
 from roundtrip.training.principal import start_at_principal_components
 
@@ -100,7 +100,7 @@ def test_training_reaches_what_a_line_cannot():
     )
     validation = BoundValidation(objective.kept, data[:500].float(), n_samples=20, seed=0)
     before = validation(0)
-    stream = batches(data[500:].float(), 128, sampling="shuffle", generator=generator)
+    stream = Batches(data[500:].float(), 128, sampling="shuffle", generator=generator)
     result = train(objective, stream, validation, steps_per_epoch=100, max_epochs=12, patience=12)
     scores = result.history["validation_log_likelihood"]
     assert max(scores) > before + 0.5

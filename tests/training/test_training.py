@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from roundtrip import RoundtripModel
 from roundtrip.networks import discriminator, mlp
 from roundtrip.training import AdversarialObjective, SigmaValidation, train
-from roundtrip.training.batches import batches
+from roundtrip.training.batches import Batches
 from roundtrip.training.pool import FakePool
 
 
@@ -45,7 +45,7 @@ class Setup:
             df=1.0,
             seed=0,
         )
-        self.stream = batches(self.data, 32, sampling="shuffle", generator=generator)
+        self.stream = Batches(self.data, 32, sampling="shuffle", generator=generator)
 
     def train(self, **settings):
         settings = {"steps_per_epoch": 4, "max_epochs": 3, "patience": 10} | settings
@@ -250,13 +250,13 @@ def test_interrupt_keeps_the_best_weights_so_far():
 
 def test_batches_with_replacement_and_shuffled():
     data = torch.arange(10.0)[:, None]
-    shuffled = batches(data, 5, sampling="shuffle", generator=torch.Generator().manual_seed(0))
+    shuffled = Batches(data, 5, sampling="shuffle", generator=torch.Generator().manual_seed(0))
     for _ in range(3):
         assert sorted(torch.cat([next(shuffled), next(shuffled)]).flatten()) == list(range(10))
-    drawn = batches(data, 1000, sampling="replacement", generator=torch.Generator().manual_seed(0))
+    drawn = Batches(data, 1000, sampling="replacement", generator=torch.Generator().manual_seed(0))
     counts = torch.bincount(next(drawn)[:, 0].long())
     assert counts.min() > 50
-    small = batches(data[:3], 7, sampling="shuffle", generator=torch.Generator().manual_seed(0))
+    small = Batches(data[:3], 7, sampling="shuffle", generator=torch.Generator().manual_seed(0))
     assert next(small).shape == (7, 1)
 
 

@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from roundtrip.baselines.budget import Budget
 from roundtrip.density.blocks import map_blocks
-from roundtrip.training.batches import batches
+from roundtrip.training.batches import Batches
 
 MAX_RECOVERIES = 3
 MAX_GRADIENT_NORM = 5.0
@@ -92,7 +92,7 @@ def train_flow(
     the log-likelihoods to the user's units.
     """
     steps = max(MIN_STEPS_PER_EPOCH, math.ceil(len(training) / batch_size))
-    stream = batches(training, batch_size, sampling="shuffle", generator=generator)
+    stream = Batches(training, batch_size, sampling="shuffle", generator=generator)
     result = FlowTraining()
     trainer = _Trainer(flow, learning_rate, averaging)
     best = copy.deepcopy(flow.state_dict())

@@ -1,5 +1,7 @@
 """The Jacobian of G."""
 
+from typing import TypeGuard
+
 import torch
 from torch import Tensor, nn
 from torch.func import jvp, vmap
@@ -13,8 +15,9 @@ def generator_jacobian(model: RoundtripModel, z: Tensor) -> tuple[Tensor, Tensor
 
     Forward mode, all rows and directions together: as much work as 1 + latent_dim evaluations.
     """
-    if isinstance(model.noise, ConstantGaussian) and _is_leaky_mlp(model.generator):
-        return _leaky_mlp_jacobian(model.generator, z)
+    network = model.generator
+    if isinstance(model.noise, ConstantGaussian) and _is_leaky_mlp(network):
+        return _leaky_mlp_jacobian(network, z)
 
     def along(direction: Tensor) -> tuple[Tensor, Tensor]:
         generated, column = jvp(model.generate, (z,), (direction.expand_as(z),))[:2]
@@ -25,7 +28,7 @@ def generator_jacobian(model: RoundtripModel, z: Tensor) -> tuple[Tensor, Tensor
     return generated[0], columns.movedim(0, -1)
 
 
-def _is_leaky_mlp(network: nn.Module) -> bool:
+def _is_leaky_mlp(network: nn.Module) -> TypeGuard[nn.Sequential]:
     return type(network) is nn.Sequential and all(
         type(layer) in (nn.Linear, nn.LeakyReLU) for layer in network
     )
@@ -43,7 +46,7 @@ def _leaky_mlp_jacobian(network: nn.Sequential, z: Tensor) -> tuple[Tensor, Tens
             values, slopes = both[0], both[1:]
             if layer.bias is not None:
                 values = values + layer.bias
-        else:
+        elif isinstance(layer, nn.LeakyReLU):
             factor = torch.where(values > 0, 1.0, layer.negative_slope)
             values, slopes = values * factor, slopes * factor
     return values, slopes.movedim(0, -1)

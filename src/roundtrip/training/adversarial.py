@@ -1,5 +1,7 @@
 """The paper's training objective: two least-squares GANs and the roundtrip loss, eq. (13)-(15)."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -115,6 +117,30 @@ class AdversarialObjective:
         losses["d_z"] = self._discriminator_loss(D_z, z, self._pool_z.exchange(fake_z.detach()))
         self._update(self._optimizer_d, losses["d_x"] + losses["d_z"])
         return {name: loss.detach() for name, loss in losses.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that further steps depend on."""
+        return {
+            "networks": self.networks.state_dict(),
+            "optimizer_gh": self._optimizer_gh.state_dict(),
+            "optimizer_d": self._optimizer_d.state_dict(),
+            "learning_rate": self.learning_rate,
+            "pool_x": self._pool_x.state_dict(),
+            "pool_z": self._pool_z.state_dict(),
+            "averaged_steps": self._average.steps,
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict`."""
+        self.restart(state["learning_rate"])
+        self.networks.load_state_dict(state["networks"])
+        self._optimizer_gh.load_state_dict(state["optimizer_gh"])
+        self._optimizer_d.load_state_dict(state["optimizer_d"])
+        self._pool_x.load_state_dict(state["pool_x"], self.model.device)
+        self._pool_z.load_state_dict(state["pool_z"], self.model.device)
+        self._average.steps = state["averaged_steps"]
+        self._generator.set_state(state["generator"])
 
     @staticmethod
     def _discriminator_loss(discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:

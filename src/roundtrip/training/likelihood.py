@@ -1,6 +1,7 @@
 """Likelihood training: G, H and the observation model together maximise a bound on log p(x)."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -73,3 +74,23 @@ class LikelihoodObjective:
         self._optimizer.step()
         self._average.update()
         return {"bound": bound.detach()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that further steps depend on."""
+        return {
+            "networks": self.networks.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "learning_rate": self.learning_rate,
+            "warm_up": self._warm_up,
+            "averaged_steps": self._average.steps,
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict`."""
+        self.restart(state["learning_rate"])
+        self.networks.load_state_dict(state["networks"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._warm_up = state["warm_up"]
+        self._average.steps = state["averaged_steps"]
+        self._generator.set_state(state["generator"])

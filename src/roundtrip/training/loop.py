@@ -4,15 +4,16 @@ import copy
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Protocol, Self
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from roundtrip.model import RoundtripModel
+from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.progress import TrainingProgress
 
 MAX_RECOVERIES = 3
@@ -27,12 +28,12 @@ class TrainingResult:
     history : for every loss, "validation_log_likelihood", "learning_rate", "seconds" (since the
         start) and, where validation chooses it, "sigma" a list with one entry an epoch.
     best_epoch : the epoch, counted from 1, whose weights were kept; 0 if none was completed.
-    stopped_by : "max_epochs", "max_time", "patience", "interrupt" or "divergence".
+    stopped_by : "max_epochs", "max_time", "patience", "interrupt" or "divergence"; empty before.
     """
 
     history: dict[str, list[float]] = field(default_factory=dict)
     best_epoch: int = 0
-    stopped_by: str = "max_epochs"
+    stopped_by: str = ""
 
     @property
     def n_epochs(self) -> int:
@@ -65,6 +66,24 @@ class Objective(Protocol):
     def restart(self, learning_rate: float) -> None:
         """Go on from the present weights at another learning rate."""
 
+    def state_dict(self) -> dict[str, Any]:
+        """All that further steps depend on."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict`."""
+
+
+class Stream(Protocol):
+    """Endless batches of rows."""
+
+    def __next__(self) -> Tensor: ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that further batches depend on."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict`."""
+
 
 class Validation(Protocol):
     """Scores the kept model after an epoch; the higher, the better."""
@@ -81,8 +100,8 @@ class Validation(Protocol):
 class _Budget:
     """How much of training is over, by steps or by time, whichever is farther."""
 
-    def __init__(self, n_steps: int, max_time: float | None) -> None:
-        self.start = time.perf_counter()
+    def __init__(self, n_steps: float, max_time: float | None) -> None:
+        self._start = time.perf_counter()
         self.steps = 0
         self._n_steps = n_steps
         self._max_time = max_time
@@ -90,7 +109,12 @@ class _Budget:
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.start
+        return time.perf_counter() - self._start
+
+    def spent(self, steps: int, seconds: float) -> None:
+        """Count what an earlier process has spent."""
+        self.steps += steps
+        self._start -= seconds
 
     @property
     def time_fraction(self) -> float:
@@ -106,30 +130,47 @@ class _Budget:
 
 def train(
     objective: Objective,
-    stream: Iterator[Tensor],
+    stream: Stream,
     validation: Validation,
     *,
     steps_per_epoch: int,
-    max_epochs: int,
+    max_epochs: float,
     patience: int,
     max_time: float | None = None,
+    checkpoint: Checkpoint | None = None,
+    name: str = "fitting",
     verbose: bool = False,
 ) -> TrainingResult:
     """Train until the validation log-likelihood stops improving; leave the best weights in place.
 
     Ends after `patience` epochs without improvement (counted once sigma is settled), after
-    `max_epochs`, after `max_time` seconds, or at Ctrl-C. If a loss turns NaN or infinite, training
-    goes back to the last good weights at half the learning rate, at most three times. Whatever
-    ends it, the model holds finite weights: those of the best epoch.
+    `max_epochs` (may be infinite), after `max_time` seconds, or at Ctrl-C. If a loss turns NaN or
+    infinite, training goes back to the last good weights at half the learning rate, at most three
+    times. Whatever ends it, the model holds finite weights: those of the best epoch.
+
+    With a `checkpoint` the state is kept there between epochs under `name`, and training begins
+    with what is found there.
     """
-    result = TrainingResult()
-    best = good = _snapshot(objective.networks)
-    best_score = -math.inf
-    recoveries = 0
     budget = _Budget(steps_per_epoch * max_epochs, max_time)
-    with TrainingProgress(max_epochs, steps_per_epoch, enabled=verbose) as progress:
+    state = _Progress(best=_snapshot(objective.networks), good=_snapshot(objective.networks))
+    if checkpoint is not None and (kept := checkpoint.state(name)) is not None:
+        objective.load_state_dict(kept["objective"])
+        stream.load_state_dict(kept["stream"])
+        budget.spent(**kept["budget"])
+        state = _Progress.restored(kept["progress"])
+    result = state.result
+
+    def everything() -> dict[str, Any]:
+        return {
+            "objective": objective.state_dict(),
+            "stream": stream.state_dict(),
+            "budget": {"steps": budget.steps, "seconds": budget.seconds},
+            "progress": state.state_dict(),
+        }
+
+    with TrainingProgress(name, enabled=verbose) as progress:
         try:
-            while result.n_epochs < max_epochs:
+            while not result.stopped_by:
                 epoch = result.n_epochs + 1
                 try:
                     losses = _epoch(objective, stream, steps_per_epoch, budget, progress.step)
@@ -141,14 +182,13 @@ def train(
                     if not math.isfinite(score):
                         raise _DivergedError
                 except _DivergedError:
-                    objective.networks.load_state_dict(good)
-                    recoveries += 1
-                    if recoveries > MAX_RECOVERIES:
+                    objective.networks.load_state_dict(state.good)
+                    state.recoveries += 1
+                    if state.recoveries > MAX_RECOVERIES:
                         result.stopped_by = "divergence"
                         break
                     objective.restart(objective.learning_rate / 2)
                     continue
-                good = _snapshot(objective.networks)
                 values = {
                     **losses,
                     "validation_log_likelihood": score,
@@ -156,32 +196,67 @@ def train(
                     "learning_rate": objective.learning_rate,
                     "seconds": budget.seconds,
                 }
-                result.record(values)
                 progress.epoch(epoch, values)
-                if epoch == validation.selection_epochs:
-                    best_score = -math.inf  # sigma is settled: only now the search begins
-                if score > best_score:
-                    best_score, best, result.best_epoch = score, good, epoch
-                elif epoch - max(result.best_epoch, validation.selection_epochs or 0) >= patience:
+                state.take_in(epoch, values, _snapshot(objective.networks), validation)
+                settled = max(result.best_epoch, validation.selection_epochs or 0)
+                if epoch - settled >= patience:
                     result.stopped_by = "patience"
-                    break
-                if budget.time_fraction >= 1:
+                elif budget.time_fraction >= 1:
                     result.stopped_by = "max_time"
-                    break
+                elif epoch == max_epochs:
+                    result.stopped_by = "max_epochs"
+                elif checkpoint is not None:
+                    checkpoint.offer(name, everything)
         except KeyboardInterrupt:
             result.stopped_by = "interrupt"
-    objective.networks.load_state_dict(best)
+    if checkpoint is not None and result.stopped_by != "interrupt":
+        checkpoint.keep(name, everything())
+    objective.networks.load_state_dict(state.best)
     objective.networks.eval()
-    _warn(result, recoveries, objective.learning_rate)
+    _warn(result, state.recoveries, objective.learning_rate)
     return result
+
+
+@dataclass
+class _Progress:
+    """How far training has come, between two epochs."""
+
+    best: dict[str, Any]
+    """Weights of the best epoch."""
+    good: dict[str, Any]
+    """Weights of the last epoch."""
+    best_score: float = -math.inf
+    recoveries: int = 0
+    result: TrainingResult = field(default_factory=TrainingResult)
+
+    def take_in(
+        self, epoch: int, values: dict[str, float], weights: dict[str, Any], validation: Validation
+    ) -> None:
+        """Record an epoch, and keep its weights if it is the best so far."""
+        self.result.record(values)
+        self.good = weights
+        score = values["validation_log_likelihood"]
+        if epoch == validation.selection_epochs:
+            self.best_score = -math.inf  # sigma is settled: only now the search begins
+        if score > self.best_score:
+            self.best_score, self.best, self.result.best_epoch = score, weights, epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {
+            "result": asdict(self.result)
+        }
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> Self:
+        return cls(**(state | {"result": TrainingResult(**state["result"])}))
 
 
 def _epoch(
     objective: Objective,
-    stream: Iterator[Tensor],
+    stream: Stream,
     steps: int,
     budget: _Budget,
-    on_step: Callable[[], None],
+    on_step: Callable[[float], None],
 ) -> dict[str, float]:
     """Mean losses over `steps` updates; raises `_DivergedError` at the first that is not finite."""
     total: dict[str, Tensor] = {}
@@ -198,7 +273,7 @@ def _epoch(
             raise _DivergedError
         taken += 1
         budget.steps += 1
-        on_step()
+        on_step(budget.fraction)
     # The last update is seen by no loss yet.
     if not all(torch.isfinite(p).all() for p in objective.networks.state_dict().values()):
         raise _DivergedError

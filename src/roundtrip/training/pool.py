@@ -1,7 +1,9 @@
 """A pool of earlier fakes, so that discriminators do not forget what G and H used to make."""
 
 import random
+from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -29,3 +31,12 @@ class FakePool:
         place = self._random.randrange(self.size)
         old, self.batches[place] = self.batches[place], fake
         return old
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that further exchanges depend on."""
+        return {"batches": self.batches, "random": self._random.getstate()}
+
+    def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
+        """Go on from a `state_dict`, with batches on `device`."""
+        self.batches = [batch.to(device) for batch in state["batches"]]
+        self._random.setstate(state["random"])

@@ -7,8 +7,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -30,18 +30,17 @@ SHORT_NAMES = {
 class TrainingProgress:
     """Shows epoch, time left, validation log-likelihood and losses while it is open."""
 
-    def __init__(self, max_epochs: int, steps_per_epoch: int, *, enabled: bool) -> None:
-        self._steps = steps_per_epoch
+    def __init__(self, name: str, *, enabled: bool) -> None:
         self._bar = Progress(
-            TextColumn("epoch"),
-            MofNCompleteColumn(),
+            TextColumn("{task.description}, epoch {task.fields[epoch]}"),
             BarColumn(bar_width=30),
+            TaskProgressColumn(),
             TimeElapsedColumn(),
             TextColumn("at most"),
             TimeRemainingColumn(),
             TextColumn("left"),
         )
-        self._task = self._bar.add_task("fit", total=max_epochs)
+        self._task = self._bar.add_task(name, total=1.0, epoch=1)
         self._report = Text()
         self._live = (
             Live(Group(self._bar, self._report), console=Console(stderr=True)) if enabled else None
@@ -63,13 +62,13 @@ class TrainingProgress:
             if not self._live.console.is_terminal:
                 self._live.console.print()  # rich ends the last line only on a terminal
 
-    def step(self) -> None:
-        """One training step is done."""
-        self._bar.advance(self._task, 1 / self._steps)
+    def step(self, share: float) -> None:
+        """One training step is done, and with it this share of all training."""
+        self._bar.update(self._task, completed=share)
 
     def epoch(self, epoch: int, record: Mapping[str, float]) -> None:
         """An epoch is done and validated."""
-        self._bar.update(self._task, completed=epoch)
+        self._bar.update(self._task, epoch=epoch + 1)
         parts = [
             f"{short} {record[name]:.3g}" for name, short in SHORT_NAMES.items() if name in record
         ]

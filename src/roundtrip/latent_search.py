@@ -1,0 +1,81 @@
+"""The number of latent dimensions by validation: short trials, then one full training."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from roundtrip.fitting import FittingData, fit_model
+from roundtrip.model import RoundtripModel
+from roundtrip.training.checkpoint import Checkpoint
+
+TRIAL_SHARE = 0.05
+"""Of the training that follows, for each candidate: at most 15 % on top for the three of them."""
+
+SHORTEST_TRIAL_EPOCHS, SHORTEST_TRIAL_SECONDS = 3, 3.0
+"""Shorter trials say nothing: there are none, and the default is taken."""
+
+
+@dataclass(frozen=True)
+class LatentSearch:
+    """What the trials found.
+
+    Attributes
+    ----------
+    tried : validation log-likelihood at the end of its trial for each latent dimension.
+    best : the model of the best trial.
+    seconds : that all trials took.
+    """
+
+    tried: dict[int, float]
+    best: RoundtripModel
+    seconds: float
+
+
+def latent_candidates(features: int) -> list[int]:
+    """What is tried: half, two thirds and all of the features; up to 3 features just all.
+
+    >>> [latent_candidates(n) for n in (1, 3, 6, 9, 17)]
+    [[1], [3], [3, 4, 6], [5, 6, 9], [9, 11, 17]]
+    """
+    if features <= 3:
+        return [features]
+    return sorted({(features + 1) // 2, round(2 * features / 3), features})
+
+
+def search_latent_dim(
+    settings: Mapping[str, Any],
+    data: FittingData,
+    *,
+    seed: int,
+    validation_seed: int,
+    max_time: float | None,
+    checkpoint: Checkpoint | None,
+) -> LatentSearch | None:
+    """Train each candidate for a short while; None if there is nothing or no time to choose."""
+    candidates = latent_candidates(data.training.shape[1])
+    epochs = TRIAL_SHARE * settings["max_epochs"]
+    seconds = None if max_time is None else TRIAL_SHARE * max_time
+    too_short = epochs < SHORTEST_TRIAL_EPOCHS or (seconds or math.inf) < SHORTEST_TRIAL_SECONDS
+    if settings["objective"] == "adversarial" or len(candidates) == 1 or too_short:
+        return None
+    trials = {
+        latent_dim: fit_model(
+            {**settings, "max_epochs": round(epochs) if math.isfinite(epochs) else epochs},
+            data,
+            latent_dim=latent_dim,
+            seed=seed,
+            validation_seed=validation_seed,
+            max_time=seconds,
+            checkpoint=checkpoint,
+            name=f"trying {latent_dim} latent dimensions",
+        )
+        for latent_dim in candidates
+    }
+    tried = {
+        latent_dim: max(result.history["validation_log_likelihood"], default=-math.inf)
+        for latent_dim, (_, result) in trials.items()
+    }
+    best = max(tried, key=lambda latent_dim: tried[latent_dim])
+    spent = sum(result.history["seconds"][-1] for _, result in trials.values())
+    return LatentSearch(tried, trials[best][0], spent)
