@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from roundtrip.noise import ConstantGaussian, HeteroscedasticGaussian, MixtureNoise
+from roundtrip.noise.mixture_density import MixtureLogDensity
 
 FEATURES = 2
 NOISES = {
@@ -87,3 +88,36 @@ def test_no_width_goes_below_the_floor():
         x = torch.zeros(1, FEATURES)
         highest = -torch.log(floor) + 0.7  # a box of half-width w is 1 / 2w high
         assert (noise.log_prob(outputs, x) <= highest).all()
+
+
+def mixture_arguments(leading, boxes):
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    rows, features, gaussians = 5, 2, 3
+    of_z = (*leading, rows, features)
+    arguments = [
+        normal(*of_z, gaussians + boxes),
+        normal(*of_z, gaussians),
+        normal(*of_z, gaussians).exp(),
+        normal(features, boxes),
+        normal(features, boxes).exp(),
+        normal(features, boxes).exp(),
+        normal(rows, features, 1),
+    ]
+    return [argument.requires_grad_() for argument in arguments]
+
+
+@pytest.mark.parametrize("leading", [(), (3,)])
+@pytest.mark.parametrize("boxes", [4, 0])
+def test_mixture_density_and_its_derivatives_by_hand(leading, boxes):
+    arguments = mixture_arguments(leading, boxes)
+    logits, mean, sigma, centre, half, soft, x = arguments
+    gaussian = torch.distributions.Normal(mean, sigma).log_prob(x)
+    box = torch.sigmoid((x - centre + half) / soft) - torch.sigmoid((x - centre - half) / soft)
+    parts = torch.cat([gaussian, torch.log(box / (2 * half)).expand(*leading, -1, -1, -1)], dim=-1)
+    plain = torch.logsumexp(torch.log_softmax(logits, -1) + parts, dim=-1)
+    torch.testing.assert_close(MixtureLogDensity.apply(*arguments), plain)
+    assert torch.autograd.gradcheck(MixtureLogDensity.apply, arguments)

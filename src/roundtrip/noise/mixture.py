@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from roundtrip.noise.base import ObservationModel, normal
-from roundtrip.noise.gaussian import HALF_LOG_2PI, inverse_softplus
+from roundtrip.noise.gaussian import inverse_softplus
+from roundtrip.noise.mixture_density import MixtureLogDensity
 
 FIRST_BOX_SHARE = 0.1
 
@@ -78,25 +79,22 @@ class MixtureNoise(ObservationModel):
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """log p(x_j | z), `(..., features)`, in the precision of `outputs` and x."""
-        log_weights, mean, sigma = self._split(outputs)
-        x = x[..., None]
-        moving = -0.5 * ((x - mean) / sigma).square() - sigma.log() - HALF_LOG_2PI
-        fixed = self._log_boxes(x)
-        shape = torch.broadcast_shapes(moving.shape[:-1], fixed.shape[:-1])
-        parts = torch.cat([moving.expand(*shape, -1), fixed.expand(*shape, -1)], dim=-1)
-        return torch.logsumexp(log_weights + parts, dim=-1)
+        logits, mean, sigma = self._split(outputs)
+        boxes = (part.to(mean.dtype) for part in (self.centres, *self._box_shape()))
+        result: Tensor = MixtureLogDensity.apply(logits, mean, sigma, *boxes, x[..., None])
+        return result
 
     def mean(self, outputs: Tensor) -> Tensor:
         """E(x | z)."""
-        log_weights, mean, _ = self._split(outputs)
+        logits, mean, _ = self._split(outputs)
         centres = self.centres.expand(*mean.shape[:-1], self.fixed)
-        return (log_weights.exp() * torch.cat([mean, centres], dim=-1)).sum(-1)
+        return (torch.softmax(logits, dim=-1) * torch.cat([mean, centres], dim=-1)).sum(-1)
 
     def sample(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
         """A component by its weight, then a draw from it; `(rows, features)`."""
-        log_weights, mean, sigma = self._split(outputs)
+        logits, mean, sigma = self._split(outputs)
         like = mean[..., 0]
-        chosen = _categorical(log_weights, generator)
+        chosen = _categorical(logits, generator)
         which = chosen.clamp_max(self.moving - 1)[..., None]
         gaussian = mean.gather(-1, which)[..., 0]
         gaussian = gaussian + sigma.gather(-1, which)[..., 0] * normal(like, generator)
@@ -116,34 +114,21 @@ class MixtureNoise(ObservationModel):
         return torch.where(chosen >= self.moving, box, gaussian)
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Log weights of all components, means and widths of the moving ones."""
+        """Logits of all components, means and widths of the moving ones."""
         location, rest = outputs.tensor_split([self.features], dim=-1)
         rest = rest.unflatten(-1, (self.features, -1))
         logits, shift, raw = rest.split([self.moving + self.fixed, self.moving, self.moving], -1)
         sigma = self.floor + softplus(raw + self.first_raw)
         mean = location[..., None] + self.first_width * (shift + self.offsets)
-        return torch.log_softmax(logits + self.first_logits, dim=-1), mean, sigma
+        return logits + self.first_logits, mean, sigma
 
     def _box_shape(self) -> tuple[Tensor, Tensor]:
         """Half-widths and softness of the boxes, `(features, fixed)`."""
         return self.log_widths.exp() + self.floor, self.log_softness.exp() + self.floor / 4
 
-    def _log_boxes(self, x: Tensor) -> Tensor:
-        """Log density of every box at `(..., features, 1)` points, `(..., features, fixed)`."""
-        half, soft = self._box_shape()
-        distance = (x - self.centres) / soft
-        width = half / soft
-        # σ(b) - σ(c) = σ(b) σ(-c) (1 - e^(c-b)), whose logarithm loses no digits anywhere.
-        return (
-            -softplus(-distance - width)
-            - softplus(distance - width)
-            + torch.log(-torch.expm1(-2 * width))
-            - torch.log(2 * half)
-        )
 
-
-def _categorical(log_weights: Tensor, generator: torch.Generator) -> Tensor:
+def _categorical(logits: Tensor, generator: torch.Generator) -> Tensor:
     """An index along the last axis for every entry of the others (the Gumbel trick)."""
-    level = torch.rand(log_weights.shape, generator=generator, dtype=torch.float64)
+    level = torch.rand(logits.shape, generator=generator, dtype=torch.float64)
     gumbel = -torch.log(-torch.log(level.clamp(1e-300, 1 - 1e-16)))
-    return (log_weights.double() + gumbel.to(log_weights.device)).argmax(dim=-1)
+    return (logits.double() + gumbel.to(logits.device)).argmax(dim=-1)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from roundtrip.model import RoundtripModel
 from roundtrip.training.averaging import AveragedModel
 from roundtrip.training.bound import importance_weighted_bound
+from roundtrip.training.flat import flattened
 
 ADAM_BETAS = (0.9, 0.99)
 LARGEST_GRADIENT = 5.0
@@ -40,6 +41,7 @@ class LikelihoodObjective:
         self.model = model
         self.n_draws = n_draws
         self._average = AveragedModel(model, decay=averaging)
+        self._weights = flattened(model)
         self.kept = self._average.average
         self.networks = nn.ModuleDict({"model": model})
         if self.kept is not model:
@@ -51,7 +53,7 @@ class LikelihoodObjective:
         """Forget the optimiser's momentum and go on at another learning rate."""
         self.learning_rate = learning_rate
         self._optimizer = torch.optim.Adam(
-            self.model.parameters(), lr=learning_rate, betas=ADAM_BETAS, fused=True
+            self._weights, lr=learning_rate, betas=ADAM_BETAS, fused=True
         )
         self._warm_up = 0
 
@@ -68,9 +70,9 @@ class LikelihoodObjective:
         bound = importance_weighted_bound(
             self.model, x, n_draws=self.n_draws, generator=self._generator
         ).mean()
-        self._optimizer.zero_grad()
+        self._optimizer.zero_grad(set_to_none=False)
         (-bound).backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), LARGEST_GRADIENT)
+        nn.utils.clip_grad_norm_(self._weights, LARGEST_GRADIENT)
         self._optimizer.step()
         self._average.update()
         return {"bound": bound.detach()}
