@@ -83,3 +83,23 @@ def test_refit_does_not_collapse_on_one_heavy_draw(mixture):
     after = refitted.factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     assert (after - before > -1.0).all()
     assert torch.isfinite(refitted.log_prob(draws)).all()
+
+
+def test_refit_survives_components_that_are_nearly_flat():
+    """Rounding may lose the narrow direction of their matrices among the others."""
+    generator = torch.Generator().manual_seed(0)
+    for narrowest in 10.0 ** -np.arange(6, 16):
+        turn = torch.linalg.qr(torch.randn(12, 12, generator=generator).double())[0]
+        widths = torch.ones(12, dtype=torch.float64)
+        widths[-3:] = narrowest
+        factor = torch.linalg.qr((turn * widths).mT)[1].mT
+        factor = factor * factor.diagonal().sign()
+        mixture = StudentMixture(
+            torch.ones(1, 1, dtype=torch.float64),
+            torch.zeros(1, 1, 12, dtype=torch.float64),
+            factor[None, None],
+            df=17.0,
+        )
+        draws = mixture.sample(200, [np.random.default_rng(0)])
+        refitted = mixture.refit(draws, torch.zeros(1, 200, dtype=torch.float64))
+        assert torch.isfinite(refitted.log_prob(draws)).all()

@@ -91,10 +91,13 @@ class StudentMixture:
                 matrices[:, k] += (centred * pull[..., k, None]).mT @ centred
             matrices = matrices / (total + strength)[..., None, None]
             weights = total + self.weights * strength
+            factors, failed = torch.linalg.cholesky_ex(matrices)
+            # So narrow in some direction that rounding takes it away: this component stays.
+            stays = (failed > 0)[..., None]
             new = StudentMixture(
                 weights / weights.sum(1, keepdim=True),
-                means,
-                torch.linalg.cholesky(matrices),
+                torch.where(stays, new.means, means),
+                torch.where(stays[..., None], new.factors, factors),
                 self.df,
             )
         return new
