@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
+from roundtrip.atomic import check_writable
 from roundtrip.density import DensityEstimate, estimate
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.devices import resolve_device
@@ -30,6 +31,7 @@ from roundtrip.parameters import check_integer, check_number
 from roundtrip.persistence import plain, write_model_file
 from roundtrip.preprocessing import Scaling, bad_columns, column_resolution
 from roundtrip.settings import DEFAULT_SIGMA_GRID, PAPER, check_settings, resolved
+from roundtrip.training import TrainingResult
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
 
 NOT_OF_THE_FIT = {"tol", "n_samples", "device", "verbose"}
@@ -279,12 +281,13 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         self.columns_ = columns
         states = None
         random_state = self.random_state
+        if validation_data is not None:
+            validation_data = self._checked(validation_data, reset=False)
         if checkpoint is not None:
-            of_fit = {
-                name: plain(value) for name, value in settings.items() if name not in NOT_OF_THE_FIT
-            }
-            arrays = [X] if validation_data is None else [X, np.asarray(validation_data)]
-            states = Checkpoint(checkpoint, fingerprint(of_fit | {"max_time": max_time}, *arrays))
+            check_writable(checkpoint)
+            states = Checkpoint(
+                checkpoint, self._fingerprint(settings, X, validation_data, max_time, previous)
+            )
             random_state = states.seed if random_state is None else random_state
         random = _random_stream(random_state)
         self.scoring_seed_ = int(random.randint(2**31 - 1))
@@ -293,7 +296,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             held_out = min(max(1, round(self.validation_fraction * len(X))), len(X) - 1)
             X, validation_data = X[order[held_out:]], X[order[:held_out]]
         else:
-            validation_data = self._checked(validation_data, reset=False)
+            validation_data = validation_data[random.permutation(len(validation_data))]
         data = self._fitting_data(X, validation_data[: settings["validation_rows"]], device)
         shared: dict[str, Any] = {
             "seed": int(random.randint(2**31 - 1)),
@@ -301,30 +304,56 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "checkpoint": states,
         }
         self.latent_dims_tried_: dict[int, float] = {}
+        time_left = None if max_time is None else max_time - (time.perf_counter() - start)
+        result: TrainingResult | None = None
         if self.latent_dim != "auto":
             self.latent_dim_ = int(self.latent_dim)
         elif previous is not None:
             self.latent_dim_ = previous.latent_dim
         else:
             self.latent_dim_ = default_latent_dim(X.shape[1], self.objective)
-            if search := search_latent_dim(settings, data, max_time=max_time, **shared):
+            if search := search_latent_dim(settings, data, max_time=time_left, **shared):
                 self.latent_dims_tried_ = search.tried
                 self.latent_dim_ = search.best.latent_dim
                 previous = search.best
-                start -= search.seconds
-        self.model_, result = fit_model(
-            settings,
-            data,
-            latent_dim=self.latent_dim_,
-            max_time=None if max_time is None else max_time - (time.perf_counter() - start),
-            start=previous,
-            **shared,
-        )
+                if time_left is not None:
+                    time_left -= search.seconds
+                if search.result.stopped_by == "interrupt":
+                    self.model_, result = search.best, search.result
+        if result is None:
+            self.model_, result = fit_model(
+                settings,
+                data,
+                latent_dim=self.latent_dim_,
+                max_time=time_left,
+                start=previous,
+                **shared,
+            )
         self.n_iter_ = result.n_epochs
         self.best_epoch_ = result.best_epoch
         self.history_ = result.history
         self.stopped_by_ = result.stopped_by
         return self
+
+    def _fingerprint(
+        self,
+        settings: dict[str, Any],
+        X: np.ndarray,
+        validation_data: np.ndarray | None,
+        max_time: float | None,
+        previous: RoundtripModel | None,
+    ) -> str:
+        """A name for all that the fit depends on."""
+        of_fit = {name: value for name, value in settings.items() if name not in NOT_OF_THE_FIT}
+        if isinstance(self.random_state, np.random.RandomState):
+            of_fit["random_state"] = [plain(part) for part in self.random_state.get_state()]
+        arrays = [X, self.scaling_.shift, self.scaling_.scale, self.resolution_]
+        if validation_data is not None:
+            arrays.append(validation_data)
+        if previous is not None:
+            arrays += [value.cpu().numpy() for value in previous.state_dict().values()]
+        of_fit = {name: plain(value) for name, value in of_fit.items()}
+        return fingerprint(of_fit | {"max_time": max_time}, *arrays)
 
     def _fitting_data(
         self, training: np.ndarray, validation: np.ndarray, device: torch.device

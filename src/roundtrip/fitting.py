@@ -1,5 +1,6 @@
 """From settings and scaled data to a trained model."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -184,7 +185,8 @@ def fit_model(
         name=name,
         verbose=bool(settings["verbose"]),
     )
-    return objective.kept, result
+    # A copy has tensors of its own, without gradients and the buffers of training.
+    return copy.deepcopy(objective.kept), result
 
 
 def _objective(

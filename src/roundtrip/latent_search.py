@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from roundtrip.fitting import FittingData, fit_model
 from roundtrip.model import RoundtripModel
+from roundtrip.training import TrainingResult
 from roundtrip.training.checkpoint import Checkpoint
 
 TRIAL_SHARE = 0.05
@@ -23,12 +24,14 @@ class LatentSearch:
     Attributes
     ----------
     tried : validation log-likelihood at the end of its trial for each latent dimension.
-    best : the model of the best trial.
+    best, result : model and training of the best trial; if the search was interrupted, of the best
+        until then, and `result` says so.
     seconds : that all trials took.
     """
 
     tried: dict[int, float]
     best: RoundtripModel
+    result: TrainingResult
     seconds: float
 
 
@@ -59,8 +62,9 @@ def search_latent_dim(
     too_short = epochs < SHORTEST_TRIAL_EPOCHS or (seconds or math.inf) < SHORTEST_TRIAL_SECONDS
     if settings["objective"] == "adversarial" or len(candidates) == 1 or too_short:
         return None
-    trials = {
-        latent_dim: fit_model(
+    trials: dict[int, tuple[RoundtripModel, TrainingResult]] = {}
+    for latent_dim in candidates:
+        trials[latent_dim] = fit_model(
             {**settings, "max_epochs": round(epochs) if math.isfinite(epochs) else epochs},
             data,
             latent_dim=latent_dim,
@@ -70,12 +74,18 @@ def search_latent_dim(
             checkpoint=checkpoint,
             name=f"trying {latent_dim} latent dimensions",
         )
-        for latent_dim in candidates
-    }
+        if trials[latent_dim][1].stopped_by == "interrupt":
+            break
     tried = {
-        latent_dim: max(result.history["validation_log_likelihood"], default=-math.inf)
+        latent_dim: max(result.history.get("validation_log_likelihood", []), default=-math.inf)
         for latent_dim, (_, result) in trials.items()
     }
     best = max(tried, key=lambda latent_dim: tried[latent_dim])
-    spent = sum(result.history["seconds"][-1] for _, result in trials.values())
-    return LatentSearch(tried, trials[best][0], spent)
+    model, result = trials[best]
+    stopped_by = next(reversed(trials.values()))[1].stopped_by
+    return LatentSearch(
+        tried,
+        model,
+        replace(result, stopped_by=stopped_by),
+        seconds=sum(sum(result.history.get("seconds", [])[-1:]) for _, result in trials.values()),
+    )

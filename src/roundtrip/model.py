@@ -84,7 +84,7 @@ class RoundtripModel(nn.Module):
 
     def decode(self, z: Tensor) -> Tensor:
         """What G says about x given z, for the observation model; `(rows, noise.n_outputs)`."""
-        return self.generator(z.to(_dtype(self.generator)))
+        return self.generator(z.to(dtype_of(self.generator)))
 
     def generate(self, z: Tensor) -> Tensor:
         """E(x | z), which is G(z) in the paper: `(rows, latent_dim)` → `(rows, features)`."""
@@ -92,7 +92,7 @@ class RoundtripModel(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """H(x), `(rows, features)` → `(rows, latent_dim)`: a start, not a maximiser."""
-        outputs = self.encoder(x.to(_dtype(self.encoder)))
+        outputs = self.encoder(x.to(dtype_of(self.encoder)))
         return outputs[:, : self.latent_dim] if self.has_posterior else outputs
 
     def posterior(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,7 +100,7 @@ class RoundtripModel(nn.Module):
         if not self.has_posterior:
             raise ValueError("this encoder gives a point, not a distribution of z")
         dim = self.latent_dim
-        outputs = self.encoder(x.to(_dtype(self.encoder)))
+        outputs = self.encoder(x.to(dtype_of(self.encoder)))
         mean, entries = outputs.split([dim, posterior_outputs(dim) - dim], dim=1)
         row, column = torch.tril_indices(dim, dim, device=x.device)
         widths = softplus(entries) + SMALLEST_POSTERIOR_WIDTH
@@ -131,6 +131,6 @@ def posterior_outputs(latent_dim: int) -> int:
     return latent_dim + latent_dim * (latent_dim + 1) // 2
 
 
-def _dtype(network: nn.Module) -> torch.dtype:
+def dtype_of(network: nn.Module) -> torch.dtype:
     """Each network is called in the precision of its own weights."""
     return next((p.dtype for p in network.parameters()), torch.get_default_dtype())

@@ -2,9 +2,12 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from oracles import FoldedModel, LinearModel
 
+from roundtrip import RoundtripModel
 from roundtrip.density import DensityWarning, estimate
+from roundtrip.density.adaptive import _round_sizes
 from roundtrip.density.jacobian import generator_jacobian
 
 ORACLES = {
@@ -139,3 +142,23 @@ def test_unbiased_on_average():
 def test_is_the_default_method():
     linear = LinearModel(1, 1)
     assert estimate(linear.model, linear.points(2)).method == "adaptive"
+
+
+def test_more_latent_dimensions_than_features_and_hardly_any_noise():
+    """The precision of z then spans more digits than float64 has."""
+    generator = torch.Generator().manual_seed(0)
+    linear = torch.nn.Linear(6, 3).double()
+    linear.weight.data = 3 * torch.randn(3, 6, generator=generator, dtype=torch.float64)
+    model = RoundtripModel(linear, torch.nn.Linear(3, 6).double(), 6, 1e-5)
+    x = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensityWarning)
+        assert np.isfinite(estimate(model, x).log_density).all()
+
+
+@pytest.mark.parametrize("budget", [96, 97, 200, 500, 5000, 20_000])
+def test_no_round_is_a_small_remainder(budget):
+    sizes = list(_round_sizes(budget))
+    assert sum(sizes) == budget
+    assert min(sizes) >= 96
+    assert sizes[-1] >= sizes[0]

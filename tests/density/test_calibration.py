@@ -42,4 +42,5 @@ def test_certificate_is_calibrated_on_adversarial_networks(make, latent_dim):
     z = ((result.log_density - reference) / result.std_error)[result.converged]
     assert result.converged.mean() > 0.9
     assert 0.7 < z.std() < 1.5
+    assert abs(z.mean()) < 0.75
     assert (np.abs(z) > 4).mean() <= 0.02

@@ -1,3 +1,4 @@
+import copy
 import math
 
 import numpy as np
@@ -5,14 +6,15 @@ import pytest
 import torch
 from oracles import LinearModel
 
-from roundtrip import RoundtripModel
+from roundtrip import Roundtrip, RoundtripModel
 from roundtrip.density import estimate
 from roundtrip.model import posterior_outputs
-from roundtrip.networks import ResidualMLP
+from roundtrip.networks import ResidualMLP, mlp
 from roundtrip.noise import ConstantGaussian
 from roundtrip.training import BoundValidation, LikelihoodObjective, train
 from roundtrip.training.batches import Batches
 from roundtrip.training.bound import importance_weighted_bound
+from roundtrip.training.flat import flattened
 from roundtrip.training.principal import start_at_principal_components
 
 
@@ -139,3 +141,27 @@ def test_densities_from_the_encoders_posterior_are_exact(skill):
     result = estimate(model, x)
     assert result.converged.all()
     assert np.abs((result.log_density - exact) / result.std_error).max() < 4.5
+
+
+def test_flat_weights_are_the_weights():
+    generator = torch.Generator().manual_seed(0)
+    network = mlp(2, 3, (4, 4), generator=generator)
+    before = copy.deepcopy(network)
+    (flat,) = flattened(network)
+    network(torch.ones(1, 2)).sum().backward()
+    before(torch.ones(1, 2)).sum().backward()
+    expected = torch.cat([parameter.grad.flatten() for parameter in before.parameters()])
+    torch.testing.assert_close(flat.grad, expected)
+    torch.optim.SGD([flat], lr=0.1).step()
+    torch.optim.SGD(before.parameters(), lr=0.1).step()
+    torch.testing.assert_close(network.state_dict(), before.state_dict())
+
+
+def test_a_fitted_model_has_tensors_of_its_own(rng):
+    """Views of one tensor would be written whole, once for each, by pickle."""
+    est = Roundtrip(
+        1, averaging=0.0, generator_hidden=(16,), encoder_hidden=(16,), max_epochs=1
+    ).fit(rng.normal(size=(40, 2)))
+    for parameter in est.model_.parameters():
+        assert parameter.untyped_storage().nbytes() == parameter.nbytes
+        assert parameter.grad is None

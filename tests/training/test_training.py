@@ -156,6 +156,14 @@ def test_sigma_is_settled_after_the_selection_epochs():
         assert (setup.objective.kept.sigma.item() == pytest.approx(0.3)) == (epoch == 3)
 
 
+def test_a_settled_sigma_stays_while_weights_are_averaged():
+    setup = Setup(averaging=0.9)
+    setup.objective.kept.noise.set_sigma(0.2)
+    for _ in range(5):
+        setup.objective.step(next(setup.stream))
+    assert setup.objective.kept.sigma.item() == pytest.approx(0.2, rel=1e-6)
+
+
 def test_only_epochs_with_the_settled_sigma_compete():
     setup = Setup(selection_epochs=3)
     scores = iter([9.0, 8.0, 1.0, 2.0, 1.5])

@@ -1,9 +1,9 @@
 """Adaptive importance sampling: each row is sampled until its log density is known to a tolerance.
 
-Every row starts with a mixture of Student t components: around the maximum of p(x, z) that lies
-near H(x), shaped by the curvature there; the same, wider; around the best of a bank of prior draws
-(the posterior of an adversarially trained G often has several modes, and H knows only one); and
-the prior itself, which bounds the weights. Draws come in rounds. While the weights are uneven, the
+Every row starts with a mixture of Student t components: around the encoder's posterior if it has
+one, else around maxima of p(x, z) that are climbed from H(x) and from a bank of prior draws (the
+posterior of an adversarially trained G often has several modes, and H knows only one); and the
+prior itself, which bounds the weights. Draws come in rounds. While the weights are uneven, the
 mixture is refitted to all draws so far, and the estimate starts anew: it consists only of draws
 made after its proposal was settled, each weighted by the density it was drawn from, and is
 therefore unbiased given its proposal. (Weighting earlier draws by a mixture that was fitted to them
@@ -24,18 +24,24 @@ from roundtrip.density.importance import log_likelihoods, weighted_estimate
 from roundtrip.density.mixture import StudentMixture
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
-from roundtrip.density.starts import Bank, first_proposal, make_bank, most_start_evaluations
+from roundtrip.density.starts import (
+    Bank,
+    climbs,
+    first_proposal,
+    make_bank,
+    most_start_evaluations,
+)
 from roundtrip.model import RoundtripModel
 
-FIRST_ROUND = 64
-GOOD_EFFICIENCY = 0.4
+FIRST_ROUND = 96
+GOOD_EFFICIENCY = 0.2
 """Share of the precision of a perfect proposal above which a proposal is left as it is."""
 
-MAX_REFITS = 4
-MAX_FITTED_DRAWS = 2**14
+MAX_REFITS = 12
+MAX_FITTED_DRAWS = 2**13
 """Draws of a row that are kept for refitting; later ones only add to the estimate."""
 
-NUMBERS_PER_CHUNK = 2**24
+NUMBERS_PER_CHUNK = 2**25
 """Limits the rows that are sampled together, and thereby memory."""
 
 
@@ -55,8 +61,8 @@ def adaptive(
             f"max_evaluations must be at least {smallest} for {model.latent_dim} latent "
             f"dimensions, got {max_evaluations}"
         )
-    bank = make_bank(model, seed)
-    chunk_rows = max(16, min(256, NUMBERS_PER_CHUNK // (MAX_FITTED_DRAWS * model.latent_dim)))
+    bank = make_bank(model, seed) if climbs(model) else None
+    chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // (MAX_FITTED_DRAWS * model.latent_dim)))
     parts = []
     with Progress(console=Console(stderr=True), disable=not verbose) as progress:
         task = progress.add_task("scoring", total=len(x))
@@ -123,7 +129,7 @@ class _Sampling:
 def _sample_chunk(
     model: RoundtripModel,
     x: Tensor,
-    bank: Bank,
+    bank: Bank | None,
     tol: float,
     max_evaluations: int,
     seed: int,
@@ -172,7 +178,9 @@ def _round_sizes(budget: int) -> Iterator[int]:
     """Draws of each round: small at first, then growing with what is already spent."""
     spent = 0
     while spent < budget:
-        size = min(max(FIRST_ROUND, spent // 3 // FIRST_ROUND * FIRST_ROUND), budget - spent)
+        size = max(FIRST_ROUND, spent // 3 // FIRST_ROUND * FIRST_ROUND)
+        if budget - spent - size < size:
+            size = budget - spent  # no small remainder: a refit before it would leave it alone
         yield size
         spent += size
 

@@ -21,6 +21,9 @@ from roundtrip.density.result import DensityEstimate
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import isotropic_log_prob
 
+JOINED_NUMBERS = 2**22
+"""Draws and points that are laid side by side at once, 32 MB of them."""
+
 
 def importance(
     model: RoundtripModel,
@@ -109,8 +112,14 @@ def log_likelihoods(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
         latent, points = block.split([model.latent_dim, features], dim=1)
         return model.log_likelihood(points, latent)
 
-    joined = torch.cat([z, x[:, None].expand(-1, z.shape[1], -1)], dim=-1)
-    return map_blocks(of_block, joined.flatten(0, 1), EVALUATIONS_PER_CALL).view(z.shape[:2])
+    numbers_per_row = z.shape[1] * (model.latent_dim + features)
+    rows_at_once = max(1, JOINED_NUMBERS // max(1, numbers_per_row))
+    parts = []
+    for points, draws in zip(x.split(rows_at_once), z.split(rows_at_once), strict=True):
+        joined = torch.cat([draws, points[:, None].expand(-1, z.shape[1], -1)], dim=-1)
+        values = map_blocks(of_block, joined.flatten(0, 1), EVALUATIONS_PER_CALL)
+        parts.append(values.view(draws.shape[:2]))
+    return torch.cat(parts)
 
 
 def encoded(model: RoundtripModel, x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
-from roundtrip.model import RoundtripModel
+from roundtrip.model import RoundtripModel, dtype_of
 from roundtrip.noise import ConstantGaussian
 
 
@@ -37,16 +37,16 @@ def _is_leaky_mlp(network: nn.Module) -> TypeGuard[nn.Sequential]:
 def _leaky_mlp_jacobian(network: nn.Sequential, z: Tensor) -> tuple[Tensor, Tensor]:
     """The same by hand for the paper's networks: one matrix product a layer, and less overhead."""
     rows, dim = z.shape
-    z = z.to(next((p.dtype for p in network.parameters()), torch.get_default_dtype()))
+    z = z.to(dtype_of(network))
     directions = torch.eye(dim, dtype=z.dtype, device=z.device)
-    values, slopes = z, directions[:, None].expand(dim, rows, dim)
+    # Values and, behind them, their slopes in each direction: `(1 + dim, rows, width)`.
+    both = torch.cat([z[None], directions[:, None].expand(dim, rows, dim)])
     for layer in network:
         if isinstance(layer, nn.Linear):
-            both = torch.cat([values[None], slopes]) @ layer.weight.T
-            values, slopes = both[0], both[1:]
+            both = both @ layer.weight.T
             if layer.bias is not None:
-                values = values + layer.bias
+                both[0] += layer.bias
         elif isinstance(layer, nn.LeakyReLU):
-            factor = torch.where(values > 0, 1.0, layer.negative_slope)
-            values, slopes = values * factor, slopes * factor
-    return values, slopes.movedim(0, -1)
+            slope = both.new_tensor(layer.negative_slope)
+            both = both.mul_(torch.where(both[0] > 0, torch.ones_like(slope), slope))
+    return both[0], both[1:].movedim(0, -1)

@@ -44,13 +44,17 @@ class Expansion:
 
     @property
     def covariance_factor(self) -> Tensor:
-        """Lower Cholesky factor of the inverse precision."""
-        return torch.linalg.cholesky(torch.linalg.inv(self.precision))
+        """Lower Cholesky factor of the inverse precision; NaN where rounding leaves none."""
+        factor, failed = torch.linalg.cholesky_ex(self.precision)
+        identity = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+        factor = torch.where((failed > 0)[:, None, None], identity, factor)
+        root = torch.linalg.solve_triangular(factor.mT, identity, upper=True)
+        return torch.where((failed > 0)[:, None, None], torch.nan, _triangular(root))
 
     def gauss_newton(self, damping: Tensor) -> Tensor:
         """Where a damped Gauss-Newton step leads, `(rows, latent_dim)`."""
         diagonal = damping[:, None] * self.precision.diagonal(dim1=-2, dim2=-1)
-        factor = torch.linalg.cholesky(self.precision + torch.diag_embed(diagonal))
+        factor = torch.linalg.cholesky_ex(self.precision + torch.diag_embed(diagonal))[0]
         return self.z - torch.cholesky_solve(self.gradient[..., None], factor)[..., 0]
 
     @property
@@ -61,7 +65,7 @@ class Expansion:
     @property
     def promise(self) -> Tensor:
         """What an undamped step would gain if G were linear, `(rows,)`."""
-        factor = torch.linalg.cholesky(self.precision)
+        factor = torch.linalg.cholesky_ex(self.precision)[0]
         half = torch.linalg.solve_triangular(factor, self.gradient[..., None], upper=False)
         return 0.5 * half.square().sum((1, 2))
 
@@ -151,7 +155,11 @@ def linearised_posterior(
     root = torch.linalg.solve_triangular(precision_factor.mT, factor, upper=True, left=False)
     usable = (failed == 0) & new_mean.isfinite().all(1) & root.isfinite().flatten(1).all(1)
     new_mean = torch.where(usable[:, None], new_mean, mean)
-    root = torch.where(usable[:, None, None], root, factor)
-    triangular = torch.linalg.qr(root.mT)[1].mT
-    signs = torch.where(triangular.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0)
-    return new_mean, triangular * signs[:, None]
+    return new_mean, torch.where(usable[:, None, None], _triangular(root), factor)
+
+
+def _triangular(root: Tensor) -> Tensor:
+    """The lower triangular matrix L of positive diagonal with L Lᵀ = root rootᵀ."""
+    lower = torch.linalg.qr(root.mT)[1].mT
+    signs = torch.where(lower.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0)
+    return lower * signs[:, None]

@@ -24,6 +24,7 @@ BANK_SIZE = 4096
 LINEARISATIONS = 1
 BANK_STARTS = 2
 BANK_CANDIDATES = 128
+NO_EVIDENCE = -1e30
 FARTHEST_START = 1e3
 """No latent vector is farther out: the prior's density there is zero in float64."""
 
@@ -61,19 +62,21 @@ def make_bank(model: RoundtripModel, seed: int) -> Bank:
 
 def most_start_evaluations(model: RoundtripModel) -> int:
     """Evaluations of G that `first_proposal` spends on a row at most."""
-    if not _climbs(model):
+    if not climbs(model):
         return 0
     return _climb_evaluations((1 + BANK_STARTS) * (1 + MAX_STEPS), model.latent_dim)
 
 
-def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[StudentMixture, Tensor]:
+def first_proposal(
+    model: RoundtripModel, x: Tensor, bank: Bank | None
+) -> tuple[StudentMixture, Tensor]:
     """A mixture for each row of x around the likely places of its z, and its evaluations of G.
 
-    An encoder that was trained to give the posterior of z is asked; otherwise the maxima of
-    p(x, z) are searched for.
+    An encoder that was trained to give the posterior of z is asked; otherwise, with a bank, the
+    maxima of p(x, z) are searched for.
     """
     rows, dim = len(x), model.latent_dim
-    if _climbs(model):
+    if bank is not None:
         components, weights, evaluations = _climbed_components(model, x, bank)
     else:
         components, weights = _encoded_components(model, x)
@@ -91,8 +94,8 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[Studen
     return StudentMixture(weights, means, factors, df=5.0 + dim), evaluations
 
 
-def _climbs(model: RoundtripModel) -> bool:
-    """Gauss-Newton steps are for Gaussian noise of constant width."""
+def climbs(model: RoundtripModel) -> bool:
+    """Whether rows need a bank: Gauss-Newton steps are for Gaussian noise of constant width."""
     return isinstance(model.noise, ConstantGaussian) and not model.has_posterior
 
 
@@ -144,9 +147,9 @@ def _climbed_components(
 
 def _mode_shares(modes: list[Expansion]) -> Tensor:
     """How much of the proposal each mode gets, `(rows, modes)`: half of it by its evidence."""
-    evidence = torch.stack([mode.log_evidence for mode in modes], dim=1).nan_to_num()
+    evidence = torch.stack([mode.log_evidence for mode in modes], dim=1).nan_to_num(nan=NO_EVIDENCE)
     fixed = evidence.new_tensor(MODE_SHARES).expand_as(evidence)
-    # A mode that was found twice counts once.
+    # A mode that is the first one again counts once.
     again = torch.stack(
         [_squared_widths(modes[0], mode.z[:, None])[:, 0] < 1 for mode in modes], dim=1
     )
@@ -157,7 +160,7 @@ def _mode_shares(modes: list[Expansion]) -> Tensor:
 
 
 def _modes(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[list[Expansion], Tensor]:
-    """Maxima of p(x, z) of each row, the one of most evidence first, and the expansions spent."""
+    """Maxima of p(x, z) of each row, the better of the first two in front; expansions spent."""
     candidates = _nearest(x, bank, model.sigma)
     start = _better_start(model, x, encoded(model, x), candidates)
     mode, expansions = find_modes(model, x, start, min_steps=2)
@@ -203,7 +206,8 @@ def _better_start(
     from_code = ((x - generated) / model.sigma).square().sum(1) + code.square().sum(1)
     squared, z, _ = candidates
     from_bank = squared[:, 0] + z[:, 0].square().sum(1)
-    return torch.where((from_bank < from_code)[:, None], z[:, 0], code)
+    # A code so far out that G overflows there is no start.
+    return torch.where((from_code <= from_bank)[:, None], code, z[:, 0])
 
 
 def _likeliest(value: Tensor, z: Tensor, modes: list[Expansion]) -> Tensor:

@@ -13,15 +13,15 @@ from torch.autograd.function import once_differentiable
 from roundtrip.noise.gaussian import HALF_LOG_2PI
 
 NEGLIGIBLE = -60.0
-"""Nothing is lost below e^-60 of the rest, and processors take very long for the smallest numbers."""
+"""Below e^-60 of the rest nothing is lost, and processors take long for the smallest numbers."""
 
 
 class MixtureLogDensity(torch.autograd.Function):
     """log Σ_c softmax(logits)_c p_c(x): first the Gaussians, then the soft boxes.
 
     Shapes: logits `(..., features, gaussians + boxes)`, mean and sigma `(..., features,
-    gaussians)`, centre, half and soft of the boxes `(features, boxes)`, x `(..., features, 1)`, whose
-    leading dimensions may be fewer. Result `(..., features)`.
+    gaussians)`, centre, half and soft of the boxes `(features, boxes)`, x `(..., features, 1)`,
+    with perhaps fewer leading dimensions. Result `(..., features)`.
     """
 
     @staticmethod
@@ -35,6 +35,7 @@ class MixtureLogDensity(torch.autograd.Function):
         soft: Tensor,
         x: Tensor,
     ) -> Tensor:
+        """The log density."""
         gaussians = mean.shape[-1]
         deviation = (x - mean) / sigma
         log_gaussian = deviation.square().mul_(-0.5).sub_(sigma.log()).sub_(HALF_LOG_2PI)
@@ -55,6 +56,7 @@ class MixtureLogDensity(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """Its derivatives in all arguments, x only where asked for."""
         responsibility, weight, deviation, sigma, half, soft, inside, outside, side = (
             ctx.saved_tensors
         )

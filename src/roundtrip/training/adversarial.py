@@ -50,6 +50,8 @@ class AdversarialObjective:
         self.networks = nn.ModuleDict(
             {"model": model, "discriminator_x": discriminator_x, "discriminator_z": discriminator_z}
         )
+        if bound_weight == 0:
+            model.noise.requires_grad_(False)  # validation chooses it
         self._average = AveragedModel(model, decay=averaging)
         self.kept = self._average.average
         """The model to validate and to keep: `model` or the running average of its weights."""
@@ -158,6 +160,5 @@ class AdversarialObjective:
 
     def _adam(self, network: nn.Module) -> torch.optim.Adam:
         # The fused update is one pass over the weights instead of a dozen.
-        return torch.optim.Adam(
-            network.parameters(), lr=self.learning_rate, betas=ADAM_BETAS, fused=True
-        )
+        trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        return torch.optim.Adam(trained, lr=self.learning_rate, betas=ADAM_BETAS, fused=True)

@@ -24,8 +24,14 @@ class AveragedModel:
         self.decay = decay
         self.steps = 0
         self.average = copy.deepcopy(model).requires_grad_(False) if decay > 0 else model
-        self._averages: list[Tensor] = list(self.average.parameters())
-        self._weights: list[Tensor] = list(model.parameters())
+        # What is not trained, as the paper's sigma, is not the model's to say.
+        pairs = [
+            (average, weight)
+            for average, weight in zip(self.average.parameters(), model.parameters(), strict=True)
+            if weight.requires_grad
+        ]
+        self._averages: list[Tensor] = [average for average, _ in pairs]
+        self._weights: list[Tensor] = [weight for _, weight in pairs]
 
     @torch.no_grad()
     def update(self) -> None:

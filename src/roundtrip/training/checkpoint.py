@@ -1,5 +1,6 @@
 """Checkpoint files: training goes on where it was when its process was killed."""
 
+import copy
 import hashlib
 import io
 import os
@@ -71,7 +72,7 @@ class Checkpoint:
     def keep(self, name: str, state: dict[str, Any]) -> None:
         """Write `state`, which consists of numbers, strings, tensors, lists and dicts."""
         start = time.perf_counter()
-        self._content["states"][name] = state
+        self._content["states"][name] = copy.deepcopy(state)  # training goes on with these tensors
         buffer = io.BytesIO()
         torch.save(self._content, buffer)
         payload = buffer.getbuffer()

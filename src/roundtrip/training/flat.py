@@ -1,4 +1,4 @@
-"""All weights of a model in one tensor: small networks spend much of a step going through a list."""
+"""All weights of a model in one tensor: going through a list of them takes long in small steps."""
 
 from collections import defaultdict
 

@@ -40,7 +40,7 @@ class TrainingProgress:
             TimeRemainingColumn(),
             TextColumn("left"),
         )
-        self._task = self._bar.add_task(name, total=1.0, epoch=1)
+        self._task = self._bar.add_task(name, total=1.0, epoch=0)
         self._report = Text()
         self._live = (
             Live(Group(self._bar, self._report), console=Console(stderr=True)) if enabled else None
@@ -68,7 +68,7 @@ class TrainingProgress:
 
     def epoch(self, epoch: int, record: Mapping[str, float]) -> None:
         """An epoch is done and validated."""
-        self._bar.update(self._task, epoch=epoch + 1)
+        self._bar.update(self._task, epoch=epoch)
         parts = [
             f"{short} {record[name]:.3g}" for name, short in SHORT_NAMES.items() if name in record
         ]

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from roundtrip import Roundtrip
+from roundtrip.training import LikelihoodObjective
+
+QUICK = {"generator_hidden": (16,), "encoder_hidden": (16,), "batch_size": 32, "random_state": 0}
+
+
+@pytest.fixture(name="X")
+def table(rng):
+    return rng.normal(size=(300, 4))
+
+
+def test_tries_and_keeps_what_it_tried(X):
+    est = Roundtrip(**QUICK, max_epochs=60, min_steps_per_epoch=2).fit(X)
+    assert list(est.latent_dims_tried_) == [2, 3, 4]
+    assert est.latent_dims_tried_[est.latent_dim_] == max(est.latent_dims_tried_.values())
+    assert est.model_.latent_dim == est.latent_dim_
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_epochs": 3},  # too short for trials
+        {"latent_dim": 2, "max_epochs": 60},
+        {"objective": "adversarial", "max_epochs": 60, "generator_hidden": (8,)},
+    ],
+)
+def test_no_trials(settings, X):
+    est = Roundtrip(**(QUICK | {"min_steps_per_epoch": 2} | settings)).fit(X)
+    assert est.latent_dims_tried_ == {}
+
+
+def test_finds_the_number_of_dimensions_that_the_data_has(rng):
+    """Eight columns that follow from four numbers need no eight; three of them are too few."""
+    z = rng.normal(size=(3000, 4))
+    X = np.c_[z, np.sin(2 * z)] + 0.05 * rng.normal(size=(3000, 8))
+    est = Roundtrip(generator_hidden=(32,), encoder_hidden=(32,), random_state=0).fit(X)
+    assert est.latent_dim_ in (4, 5)
+
+
+def test_time_for_trials_is_part_of_max_time(X, monkeypatch):
+    monkeypatch.setattr("roundtrip.latent_search.SHORTEST_TRIAL_SECONDS", 0.1)
+    est = Roundtrip(**QUICK).fit(X, max_time=4.0)
+    assert len(est.latent_dims_tried_) == 3
+    assert 2.8 < est.history_["seconds"][-1] < 3.6  # what trials of 0.2 s each leave over
+
+
+def test_interrupt_of_a_trial_ends_the_fit(X, monkeypatch):
+    step, taken = LikelihoodObjective.step, 0
+
+    def step_until_interrupt(self, x):
+        nonlocal taken
+        taken += 1
+        if taken > 25:
+            raise KeyboardInterrupt
+        return step(self, x)
+
+    monkeypatch.setattr(LikelihoodObjective, "step", step_until_interrupt)
+    with pytest.warns(UserWarning, match="interrupted"):
+        est = Roundtrip(**QUICK, max_epochs=60, min_steps_per_epoch=20).fit(X)
+    assert est.stopped_by_ == "interrupt"
+    assert taken == 26
+    assert list(est.latent_dims_tried_) == [2]
+    assert np.isfinite(est.score_samples(X[:5])).all()
