@@ -84,7 +84,7 @@ def fitted(monkeypatch):
     """The estimators whose fit was called; none of them is really fitted."""
     estimators = []
 
-    def record(self, X, y=None, *, max_time=None):
+    def record(self, X, y=None, **settings):
         estimators.append((self, X))
         raise ValueError("recorded")
 
@@ -166,6 +166,21 @@ def test_fit_options_change_what_they_name_and_nothing_else(
     if preset == "paper" and not arguments:
         expected = {**expected, "scale": "minmax"}
     assert fitted[0][0].get_params() == {**reference.get_params(), "verbose": 1, **expected}
+
+
+def test_fit_goes_on_from_a_checkpoint(here, tmp_path):
+    arguments = ("fit", "d.csv", "--max-epochs", 1, "--seed", 5, "--checkpoint", tmp_path / "c")
+    succeed(*arguments, "-o", tmp_path / "m.rt")
+    first = (tmp_path / "c").read_bytes()
+    succeed(*arguments, "-o", tmp_path / "again.rt")
+    assert (tmp_path / "c").stat().st_size == len(first)
+    points = read_table("few.csv")
+    scores = [load(tmp_path / name).score_samples(points).tolist() for name in ("m.rt", "again.rt")]
+    assert scores[0] == scores[1]
+    result = run(*arguments, "-o", tmp_path / "other.rt", "--batch-size", 50)
+    assert result.exit_code != 0
+    assert "other data or settings" in result.output
+    assert not (tmp_path / "other.rt").exists()
 
 
 def test_fit_uses_the_chosen_columns(here, fitted):
