@@ -159,6 +159,7 @@ def train(
         budget.spent(**kept["budget"])
         state = _Progress.restored(kept["progress"])
     result = state.result
+    ended_before = bool(result.stopped_by)
 
     def everything() -> dict[str, Any]:
         return {
@@ -209,7 +210,7 @@ def train(
                     checkpoint.offer(name, everything)
         except KeyboardInterrupt:
             result.stopped_by = "interrupt"
-    if checkpoint is not None and result.stopped_by != "interrupt":
+    if checkpoint is not None and not ended_before and result.stopped_by != "interrupt":
         checkpoint.keep(name, everything())
     objective.networks.load_state_dict(state.best)
     objective.networks.eval()
