@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from roundtrip.loading import load
     from roundtrip.model import RoundtripModel
     from roundtrip.persistence import ModelFileError
+    from roundtrip.training.checkpoint import CheckpointError
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointError",
     "DensityEstimate",
     "DensityWarning",
     "ModelFileError",
@@ -23,6 +25,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CheckpointError": "roundtrip.training.checkpoint",
     "DensityEstimate": "roundtrip.density",
     "DensityWarning": "roundtrip.density",
     "ModelFileError": "roundtrip.persistence",

@@ -133,6 +133,8 @@ def fit(
         raise ValueError(f"{output}: the name of a model file ends in {MODEL_SUFFIX}")
     check_writable(output)
     if checkpoint is not None:
+        if checkpoint.resolve() == output.resolve():
+            raise ValueError("--checkpoint and --output are the same file")
         check_writable(checkpoint)
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     table = read_table(data, names)

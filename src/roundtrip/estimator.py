@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -51,7 +52,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     latent_dim : dimension of z, or "auto": as many as features up to 3. Above, half, two thirds and
         all of the features are each tried for 5 % of `max_epochs` or `max_time`, and training goes
         on with the one of the best validation log-likelihood. No trials, but two thirds, if they
-        would be shorter than 3 epochs or seconds; half for the adversarial objective.
+        would be shorter than 3 epochs or half a second; half for the adversarial objective.
     objective : "likelihood" maximises an importance-weighted bound on log p(x); "adversarial" is
         the paper's training; "hybrid" does both at once.
     noise : observation model p(x | z): "isotropic", N(G(z), sigma² I) as in the paper; "diagonal",
@@ -405,6 +406,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         ):
             if value is not None and method != only:
                 raise ValueError(f"{name} is for method={only!r}, not for method={method!r}")
+        index = X.index if isinstance(X, pd.DataFrame) else None
         X = self._validated(X)
         result = estimate(
             self.model_,
@@ -419,7 +421,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             random_state=self.scoring_seed_,
             verbose=bool(self.verbose),
         )
-        return result.shifted(self.scaling_.log_det)
+        return replace(result.shifted(self.scaling_.log_det), index=index)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log density of each row of `X` in `X`'s own units, `(rows,)` float64."""

@@ -13,7 +13,7 @@ from roundtrip.training.checkpoint import Checkpoint
 TRIAL_SHARE = 0.05
 """Of the training that follows, for each candidate: at most 15 % on top for the three of them."""
 
-SHORTEST_TRIAL_EPOCHS, SHORTEST_TRIAL_SECONDS = 3, 3.0
+SHORTEST_TRIAL_EPOCHS, SHORTEST_TRIAL_SECONDS = 3, 0.5
 """Shorter trials say nothing: there are none, and the default is taken."""
 
 

@@ -158,6 +158,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     check_number("validation_fraction", settings["validation_fraction"], above=0, below=1)
     sigma_limits = {"above": SMALLEST_SIGMA, "below": LARGEST_SIGMA}
     if settings["sigma"] != "auto":
+        if settings["noise"] in ("heteroscedastic", "mixture"):
+            raise ValueError(
+                f"noise={settings['noise']!r} learns its widths: sigma is for 'isotropic' and "
+                "'diagonal'"
+            )
         check_number("sigma", settings["sigma"], **sigma_limits)
     check_numbers("sigma_grid", settings["sigma_grid"], **sigma_limits)
     if settings["sigma_epochs"] is not None:

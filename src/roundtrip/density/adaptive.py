@@ -1,18 +1,20 @@
 """Adaptive importance sampling: each row is sampled until its log density is known to a tolerance.
 
 Every row starts with a mixture of Student t components: around the encoder's posterior if it has
-one, else around maxima of p(x, z) that are climbed from H(x) and from a bank of prior draws (the
-posterior of an adversarially trained G often has several modes, and H knows only one); and the
-prior itself, which bounds the weights. Draws come in rounds. While the weights are uneven, the
-mixture is refitted to all draws so far, and the estimate starts anew: it consists only of draws
-made after its proposal was settled, each weighted by the density it was drawn from, and is
-therefore unbiased given its proposal. (Weighting earlier draws by a mixture that was fitted to them
-pulls the estimate down, the more, the more latent dimensions there are.)
+one (and the best of a bank of prior draws if that looks wrong), else around maxima of p(x, z) that
+are climbed from H(x) and from the bank (the posterior of an adversarially trained G often has
+several modes, and H knows only one); and the prior itself, which bounds the weights. Draws come in
+rounds. While the weights are uneven, the mixture is refitted to all draws so far, and the estimate
+starts anew: it consists only of draws made after its proposal was settled, each weighted by the
+density it was drawn from, and is therefore unbiased given its proposal. (Weighting earlier draws by
+a mixture that was fitted to them pulls the estimate down, the more, the more latent dimensions
+there are.)
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -26,10 +28,10 @@ from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
 from roundtrip.density.starts import (
     Bank,
-    climbs,
     first_proposal,
     make_bank,
     most_start_evaluations,
+    unusual_rows,
 )
 from roundtrip.model import RoundtripModel
 
@@ -38,6 +40,14 @@ GOOD_EFFICIENCY = 0.2
 """Share of the precision of a perfect proposal above which a proposal is left as it is."""
 
 MAX_REFITS = 12
+SMALLEST_ESS = 5.0
+SECOND_SEED = 2**40
+SAME = 4.0
+"""Standard errors by which two estimates of a row may differ."""
+
+LARGEST_LOG_DENSITY = 1e12
+"""Beyond, the digits of a float64 do not reach down to the tolerance."""
+
 MAX_FITTED_DRAWS = 2**13
 """Draws of a row that are kept for refitting; later ones only add to the estimate."""
 
@@ -61,17 +71,56 @@ def adaptive(
             f"max_evaluations must be at least {smallest} for {model.latent_dim} latent "
             f"dimensions, got {max_evaluations}"
         )
-    bank = make_bank(model, seed) if climbs(model) else None
+    x = x.double()
+    with Progress(console=Console(stderr=True), disable=not verbose) as progress:
+        bank = make_bank(model, seed)
+        columns = _sample(model, x, bank, tol, max_evaluations, seed, progress)
+        # Where the encoder is lost, a proposal may miss most of p(x) without a sign of it: what is
+        # certified must be found a second time, from other draws.
+        doubtful = unusual_rows(model, x, bank) & columns["converged"]
+        half = max_evaluations // 2
+        confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest)
+        if confirmable.any():
+            other = (seed + SECOND_SEED) % 2**63
+            again = _sample(
+                model, x[confirmable], make_bank(model, other), tol, half, other, progress
+            )
+            _confirm(columns, confirmable, again)
+        columns["converged"] &= ~doubtful | confirmable
+    arrays: dict[str, Any] = {name: column.cpu().numpy() for name, column in columns.items()}
+    return DensityEstimate(**arrays, method="adaptive")
+
+
+def _confirm(columns: dict[str, Tensor], rows: Tensor, again: dict[str, Tensor]) -> None:
+    """Take in a second estimate of some rows; they stay converged where both agree."""
+    first = {name: column[rows] for name, column in columns.items()}
+    gap = again["log_density"] - first["log_density"]
+    agree = gap.abs() <= SAME * torch.hypot(first["std_error"], again["std_error"])
+    # What is missed is missing from the lower one.
+    better = ~agree & (gap > 0)
+    for name, column in columns.items():
+        column[rows] = torch.where(better, again[name], first[name])
+    columns["converged"][rows] = first["converged"] & again["converged"] & agree
+    columns["n_evaluations"][rows] = first["n_evaluations"] + again["n_evaluations"]
+
+
+def _sample(
+    model: RoundtripModel,
+    x: Tensor,
+    bank: Bank,
+    tol: float,
+    max_evaluations: int,
+    seed: int,
+    progress: Progress,
+) -> dict[str, Tensor]:
+    """Estimates of all rows, chunk by chunk."""
     chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // (MAX_FITTED_DRAWS * model.latent_dim)))
     parts = []
-    with Progress(console=Console(stderr=True), disable=not verbose) as progress:
-        task = progress.add_task("scoring", total=len(x))
-        for start in range(0, len(x), chunk_rows):
-            chunk = x[start : start + chunk_rows].double()
-            parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, seed))
-            progress.advance(task, len(chunk))
-    columns = {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in parts[0]}
-    return DensityEstimate(**columns, method="adaptive")
+    task = progress.add_task("scoring", total=len(x))
+    for chunk in x.split(chunk_rows):
+        parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, seed))
+        progress.advance(task, len(chunk))
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 @dataclass
@@ -129,7 +178,7 @@ class _Sampling:
 def _sample_chunk(
     model: RoundtripModel,
     x: Tensor,
-    bank: Bank | None,
+    bank: Bank,
     tol: float,
     max_evaluations: int,
     seed: int,
@@ -198,7 +247,9 @@ def _assess(log_weights: Tensor, first: Tensor) -> dict[str, Tensor]:
             "std_error": _stratified_std_error(counted),
             "ess": ess,
             "pareto_k": k,
-            "reliable": k <= reliable_k(counted.shape[1]),
+            "reliable": (k <= reliable_k(counted.shape[1]))
+            & (ess >= SMALLEST_ESS)
+            & (log_density.abs() <= LARGEST_LOG_DENSITY),
         }
         for name, value in values.items():
             result.setdefault(name, value.new_zeros(len(first)))[among] = value

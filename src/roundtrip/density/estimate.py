@@ -114,12 +114,13 @@ def _warn_of_failures(result: DensityEstimate, tol: float, max_evaluations: int)
     if not failed.any():
         return
     wide = int((result.std_error > tol).sum())
-    unreliable = int((failed & ~(result.std_error > tol)).sum())
+    heavy = int((failed & (result.pareto_k > 0.7)).sum())
     warnings.warn(
         f"{int(failed.sum())} of {len(failed)} rows did not converge within {max_evaluations} "
-        f"evaluations of G: {wide} have a standard error above {tol:g}, {unreliable} have weights "
-        "whose tail is too heavy to trust (pareto_k). See `converged` of the result of density(); "
-        "allow more max_evaluations or a larger tol.",
+        f"evaluations of G: {wide} have a standard error above {tol:g}, {heavy} have weights whose "
+        "tail is too heavy to trust any error bar (pareto_k above 0.7). They are marked in "
+        "`converged`; more evaluations (max_evaluations) may help, and for those with a wide error "
+        "bar only, a larger tol.",
         DensityWarning,
         stacklevel=3,
     )

@@ -22,11 +22,13 @@ class DensityEstimate:
         importance weights; NaN where the method does not know its error (Laplace).
     ess : (rows,) float64, effective number of draws; NaN for Laplace.
     n_evaluations : (rows,) int64, evaluations of G spent on the row.
-    pareto_k : (rows,) float64, shape of the tail of the importance weights: above 0.7 neither the
-        estimate nor its standard error can be trusted. NaN for Laplace.
+    pareto_k : (rows,) float64, shape of the tail of the importance weights: above 0.7 (or
+        1 - 1/log10(draws) if that is less) neither the estimate nor its standard error can be
+        trusted. NaN for Laplace.
     converged : (rows,) bool, whether the error bar can be trusted and, for the adaptive method,
         is within the tolerance. Never for Laplace.
     method : name of the method.
+    index : row labels for `to_frame`, or None: 0, 1, ...
 
     >>> import numpy as np
     >>> est = DensityEstimate(np.array([-1.0, -3.0]), np.array([0.1, 0.2]), np.array([50.0, 9.0]),
@@ -50,24 +52,29 @@ class DensityEstimate:
     pareto_k: np.ndarray
     converged: np.ndarray
     method: str
+    index: pd.Index | None = None
 
     def shifted(self, log_factor: float) -> "DensityEstimate":
         """The same estimate with every density multiplied by `exp(log_factor)`."""
         return replace(self, log_density=self.log_density + log_factor)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row an estimate, one column for each attribute but `method`."""
-        names = [field.name for field in fields(self) if field.name != "method"]
-        return pd.DataFrame({name: getattr(self, name) for name in names})
+        """One row an estimate, one column for each attribute but `method` and `index`."""
+        names = [field.name for field in fields(self) if field.name not in ("method", "index")]
+        return pd.DataFrame({name: getattr(self, name) for name in names}, index=self.index)
 
     def summary(self) -> str:
         """A few lines for people."""
         rows = len(self.log_density)
-        spread = self.log_density.std(ddof=1) / math.sqrt(rows) if rows > 1 else math.nan
         lines = [
             f"{rows} row{'s' * (rows != 1)} by {self.method}: mean log density "
-            f"{self.log_density.mean():.4f} ± {spread:.4f} (over rows)"
+            f"{_readable(self.log_density.mean())}"
         ]
+        if rows > 1:
+            # Scaled first: the squares of very low densities overflow.
+            largest = max(np.abs(self.log_density).max(), 1.0)
+            spread = largest * (self.log_density / largest).std(ddof=1) / math.sqrt(rows)
+            lines[0] += f" ± {_readable(spread)} (over rows)"
         if not np.isnan(self.std_error).all():
             lines.append(
                 f"standard error of a row: median {np.nanmedian(self.std_error):.2g}, "
@@ -83,3 +90,7 @@ class DensityEstimate:
         elif failed:
             lines.append(f"{failed} row{'s' * (failed != 1)} did not converge")
         return "\n".join(lines)
+
+
+def _readable(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1e9 else f"{value:.4g}"

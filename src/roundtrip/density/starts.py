@@ -24,6 +24,7 @@ BANK_SIZE = 4096
 LINEARISATIONS = 1
 BANK_STARTS = 2
 BANK_CANDIDATES = 128
+ENCODED_EVALUATIONS = 1
 NO_EVIDENCE = -1e30
 FARTHEST_START = 1e3
 """No latent vector is farther out: the prior's density there is zero in float64."""
@@ -40,47 +41,68 @@ POINT_SCALES = (0.1, 0.3, 1.0)
 SCALE_SHARES = (0.65, 0.22, 0.13)
 """Widths around the encoder's posterior, or around H(x) if that is all, and their weights."""
 
+UNUSUAL_SHARE = 0.02
+"""Of the model's own samples count as unusual; their encoder is not relied on."""
+
+USUAL_PLACE_SHARE, UNUSUAL_PLACE_SHARE = 0.05, 0.4
+PLACE_WIDTHS = (0.05, 0.3)
+CLIMB_STEPS, CLIMB_RATE = 60, 0.2
+ROWS_PER_SEARCH = 4
+SEARCHED_SIZE = 1024
+"""Points of the bank that unusual rows are compared with."""
+
 
 @dataclass(frozen=True)
 class Bank:
-    """Draws of the prior and what G makes of them: places to start from, shared by all rows.
+    """Draws of the prior and what G says of them: places to start from, shared by all rows.
 
     They only choose proposals and enter no estimate, so that rows stay independent.
+
+    Attributes
+    ----------
+    z : `(size, latent_dim)`.
+    outputs : of G, for the observation model, `(size, n_outputs)`.
+    usual : log p(x, H(x)) above which a row counts as one that the encoder knows.
     """
 
     z: Tensor
-    generated: Tensor
+    outputs: Tensor
+    usual: float
 
 
+@torch.no_grad()
 def make_bank(model: RoundtripModel, seed: int) -> Bank:
     """A bank for a model; costs `BANK_SIZE` evaluations of G, whatever the number of rows."""
     rng = np.random.default_rng(seed)
     z = torch.from_numpy(rng.standard_normal((BANK_SIZE, model.latent_dim))).to(model.device)
-    with torch.no_grad():
-        return Bank(z, map_blocks(model.generate, z, EVALUATIONS_PER_CALL).double())
+    outputs = map_blocks(model.decode, z, EVALUATIONS_PER_CALL).double()
+    if _climbs(model):
+        return Bank(z, outputs, usual=-math.inf)
+    randomness = torch.Generator().manual_seed(seed % 2**63)
+    samples = model.noise.sample(outputs[:SEARCHED_SIZE], randomness)
+    at_code = _log_joint_at_code(model, samples.double())
+    return Bank(z, outputs, usual=torch.quantile(at_code, UNUSUAL_SHARE).item())
 
 
 def most_start_evaluations(model: RoundtripModel) -> int:
     """Evaluations of G that `first_proposal` spends on a row at most."""
-    if not climbs(model):
-        return 0
+    if not _climbs(model):
+        return ENCODED_EVALUATIONS
     return _climb_evaluations((1 + BANK_STARTS) * (1 + MAX_STEPS), model.latent_dim)
 
 
-def first_proposal(
-    model: RoundtripModel, x: Tensor, bank: Bank | None
-) -> tuple[StudentMixture, Tensor]:
+def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[StudentMixture, Tensor]:
     """A mixture for each row of x around the likely places of its z, and its evaluations of G.
 
-    An encoder that was trained to give the posterior of z is asked; otherwise, with a bank, the
-    maxima of p(x, z) are searched for.
+    An encoder that was trained to give the posterior of z is asked, and the bank for rows that the
+    encoder does not seem to know; otherwise the maxima of p(x, z) are searched for.
     """
     rows, dim = len(x), model.latent_dim
-    if bank is not None:
+    if _climbs(model):
         components, weights, evaluations = _climbed_components(model, x, bank)
     else:
-        components, weights = _encoded_components(model, x)
-        evaluations = torch.zeros(rows, dtype=torch.int64, device=x.device)
+        components, weights = _encoded_components(model, x, bank)
+        evaluations = torch.full((rows,), ENCODED_EVALUATIONS, device=x.device)
     identity = torch.eye(dim, dtype=torch.float64, device=x.device).expand(rows, dim, dim)
     components.append((torch.zeros_like(identity[:, 0]), identity))
     means, factors = (torch.stack(part, dim=1) for part in zip(*components, strict=True))
@@ -94,8 +116,8 @@ def first_proposal(
     return StudentMixture(weights, means, factors, df=5.0 + dim), evaluations
 
 
-def climbs(model: RoundtripModel) -> bool:
-    """Whether rows need a bank: Gauss-Newton steps are for Gaussian noise of constant width."""
+def _climbs(model: RoundtripModel) -> bool:
+    """Gauss-Newton steps are for Gaussian noise of constant width."""
     return isinstance(model.noise, ConstantGaussian) and not model.has_posterior
 
 
@@ -104,9 +126,13 @@ def _climb_evaluations(expansions: Any, latent_dim: int) -> Any:
 
 
 def _encoded_components(
-    model: RoundtripModel, x: Tensor
+    model: RoundtripModel, x: Tensor, bank: Bank
 ) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-    """Components of several widths around the encoder's posterior, and their weights."""
+    """Components of several widths around the encoder's posterior, and their weights.
+
+    Far from the data the encoder may point anywhere, and draws around its answer look as if all
+    were well. Rows whose p(x, H(x)) is unusually low climb from there and from the bank.
+    """
     if model.has_posterior:
 
         def flat(block: Tensor) -> Tensor:
@@ -122,8 +148,75 @@ def _encoded_components(
         factor = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
         factor = factor.expand(len(x), -1, -1)
         scales = POINT_SCALES
-    weights = mean.new_tensor(SCALE_SHARES).expand(len(x), -1)
-    return [(mean, scale * factor) for scale in scales], weights
+    components = [(mean, scale * factor) for scale in scales]
+    shares = mean.new_tensor(SCALE_SHARES).expand(len(x), -1)
+    unusual = unusual_rows(model, x, bank)
+    places = torch.stack([mean, mean], dim=1)
+    if unusual.any():
+        starts = torch.stack([mean[unusual], _best_of_bank(model, x[unusual], bank)], dim=1)
+        places[unusual] = _climbed(model, x[unusual], starts)
+    identity = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
+    for place in places.unbind(dim=1):
+        for width in PLACE_WIDTHS:
+            narrow = torch.where(unusual[:, None, None], width * identity, scales[1] * factor)
+            components.append((place, narrow))
+    extra = len(components) - len(scales)
+    share = torch.where(unusual, UNUSUAL_PLACE_SHARE, USUAL_PLACE_SHARE)[:, None].to(mean)
+    weights = torch.cat([(1 - share) * shares, (share / extra).expand(-1, extra)], dim=1)
+    return components, weights
+
+
+def _climbed(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
+    """Towards maxima of p(x, z) from `(rows, starts, latent_dim)`, by steps of Adam."""
+    rows, starts, dim = z.shape
+
+    def of_block(block: Tensor) -> Tensor:
+        points, start = block.tensor_split([x.shape[1]], dim=1)
+        with torch.enable_grad():
+            place = start.clone().requires_grad_()
+            best, highest = start, torch.full_like(start[:, 0], -math.inf)
+            optimizer = torch.optim.Adam([place], lr=CLIMB_RATE)
+            for _ in range(CLIMB_STEPS):
+                value = model.log_joint(points, place)
+                better = value.detach() > highest
+                highest = torch.where(better, value.detach(), highest)
+                best = torch.where(better[:, None], place.detach(), best)
+                (place.grad,) = torch.autograd.grad(-value.sum(), place)
+                place.grad.nan_to_num_()
+                optimizer.step()
+        return best
+
+    joined = torch.cat([x.repeat_interleave(starts, dim=0), z.flatten(0, 1)], dim=1)
+    return map_blocks(of_block, joined, ROWS_PER_ENCODER_CALL).view(rows, starts, dim)
+
+
+@torch.no_grad()
+def unusual_rows(model: RoundtripModel, x: Tensor, bank: Bank) -> Tensor:
+    """Rows for which the encoder is not relied on, `(rows,)`; none where it is not asked."""
+    if _climbs(model):
+        return torch.zeros(len(x), dtype=torch.bool, device=x.device)
+    return ~(_log_joint_at_code(model, x) >= bank.usual)
+
+
+def _log_joint_at_code(model: RoundtripModel, x: Tensor) -> Tensor:
+    """log p(x, H(x)) of each row: one evaluation of G."""
+
+    def of_block(block: Tensor) -> Tensor:
+        return model.log_joint(block, model.encode(block).double())
+
+    return map_blocks(of_block, x, ROWS_PER_ENCODER_CALL)
+
+
+def _best_of_bank(model: RoundtripModel, x: Tensor, bank: Bank) -> Tensor:
+    """The z of the bank with the largest p(x, z), `(rows, latent_dim)`."""
+    z, outputs = bank.z[:SEARCHED_SIZE], bank.outputs[:SEARCHED_SIZE]
+    best = [
+        (model.noise.log_prob(outputs, block[:, None]).sum(-1) + model.log_prior(z))
+        .nan_to_num(nan=NO_EVIDENCE)
+        .argmax(dim=1)
+        for block in x.split(ROWS_PER_SEARCH)
+    ]
+    return z[torch.cat(best)]
 
 
 def _climbed_components(
@@ -190,9 +283,9 @@ def _nearest(x: Tensor, bank: Bank, sigma: Tensor) -> tuple[Tensor, Tensor, Tens
     """
     count = min(BANK_CANDIDATES, len(bank.z))
     squared, nearest = (
-        torch.cdist(x / sigma, bank.generated / sigma).square().topk(count, largest=False)
+        torch.cdist(x / sigma, bank.outputs / sigma).square().topk(count, largest=False)
     )
-    return squared, bank.z[nearest], bank.generated[nearest]
+    return squared, bank.z[nearest], bank.outputs[nearest]
 
 
 def _better_start(

@@ -92,8 +92,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     digest, payload = data[len(MAGIC) : len(MAGIC) + 64], data[len(MAGIC) + 65 :]
     if not data.startswith(MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
         raise CheckpointError(
-            f"{path} is damaged or is not a checkpoint of this release; delete it to start anew, "
-            "or give another path"
+            f"{path} is no checkpoint of this release, or is damaged; give another path, or delete "
+            "it if it is a checkpoint"
         )
     try:
         content: dict[str, Any] = torch.load(

@@ -17,7 +17,7 @@ from rich.text import Text
 
 SHORT_NAMES = {
     "sigma": "sigma",
-    "bound": "bound on training rows",
+    "bound": "bound on training rows, scaled",
     "g_adversarial": "G",
     "h_adversarial": "H",
     "d_x": "D_x",
