@@ -425,3 +425,21 @@ def test_progress_bar_shows_what_matters(mixture, capfd):
         assert part in captured.err
     Roundtrip(**TINY).fit(mixture.X)
     assert capfd.readouterr().err == ""
+
+
+def test_estimates_carry_the_labels_of_their_rows(mixture):
+    table = pd.DataFrame(mixture.X[:100], columns=["a", "b"], index=range(1000, 1100))
+    est = Roundtrip(**TINY).fit(table)
+    assert est.density(table[5:8]).to_frame().index.tolist() == [1005, 1006, 1007]
+
+
+def test_no_certificate_beyond_the_digits_of_a_number(mixture):
+    est = Roundtrip(**TINY).fit(mixture.X)
+    with pytest.warns(UserWarning, match="did not converge"):
+        result = est.density([[1e30, 0.0]])
+    assert not result.converged.any()
+
+
+def test_sigma_is_refused_where_it_is_learnt(mixture):
+    with pytest.raises(ValueError, match="learns its widths"):
+        Roundtrip(**TINY, sigma=0.1).fit(mixture.X)

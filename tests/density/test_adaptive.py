@@ -7,7 +7,7 @@ from oracles import FoldedModel, LinearModel
 
 from roundtrip import RoundtripModel
 from roundtrip.density import DensityWarning, estimate
-from roundtrip.density.adaptive import _round_sizes
+from roundtrip.density.adaptive import _confirm, _round_sizes
 from roundtrip.density.jacobian import generator_jacobian
 
 ORACLES = {
@@ -162,3 +162,22 @@ def test_no_round_is_a_small_remainder(budget):
     assert sum(sizes) == budget
     assert min(sizes) >= 96
     assert sizes[-1] >= sizes[0]
+
+
+def test_a_second_estimate_must_agree():
+    """Rows 0 to 2 are estimated again: the same, higher and lower; row 3 is not."""
+
+    def columns(values):
+        log_density = torch.tensor(values, dtype=torch.float64)
+        return {
+            "log_density": log_density,
+            "std_error": torch.full_like(log_density, 0.05),
+            "converged": torch.ones_like(log_density, dtype=torch.bool),
+            "n_evaluations": torch.full_like(log_density, 100, dtype=torch.int64),
+        }
+
+    first = columns([-1.0, -90.0, -2.0, -3.0])
+    _confirm(first, torch.tensor([True, True, True, False]), columns([-1.1, -5.0, -70.0]))
+    assert first["log_density"].tolist() == [-1.0, -5.0, -2.0, -3.0]
+    assert first["converged"].tolist() == [True, False, False, True]
+    assert first["n_evaluations"].tolist() == [200, 200, 200, 100]

@@ -21,7 +21,8 @@ class DensityEstimate:
     std_error : (rows,) float64, estimated standard error of `log_density` from the spread of the
         importance weights; NaN where the method does not know its error (Laplace).
     ess : (rows,) float64, effective number of draws; NaN for Laplace.
-    n_evaluations : (rows,) int64, evaluations of G spent on the row.
+    n_evaluations : (rows,) int64, evaluations of G spent on the row, without those shared by all
+        rows and without the climb of rows that the encoder does not know (120 gradients).
     pareto_k : (rows,) float64, shape of the tail of the importance weights: above 0.7 (or
         1 - 1/log10(draws) if that is less) neither the estimate nor its standard error can be
         trusted. NaN for Laplace.
