@@ -1,0 +1,102 @@
+"""What a loader of real data gives: three parts of one data set, ready for fitting."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roundtrip.datasets.splits import Parts
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A data set in the parts and the scaling of the paper's Appendix D.
+
+    Attributes
+    ----------
+    name : str
+        The paper's name for it.
+    train, validation, test : ndarray
+        Tables: float64 of shape (rows, features). Images: uint8 of shape (rows, height, width,
+        channels).
+    train_labels, validation_labels, test_labels : ndarray of shape (rows,), int64, or None
+        A class of each row, numbered from 0; None if the set has no classes.
+    columns : tuple of str
+        Names of the features; empty for images.
+    label_names : tuple of str, or None
+        What the labels 0, 1, ... mean.
+    latent_dim : int
+        The dimension of z that the paper used (tables S1 and S2).
+    description : str
+        In a sentence or two what the rows are and what was done to them.
+    train_groups, validation_groups, test_groups : ndarray of shape (rows,), int64, or None
+        Which recording a row is from, where rows come in recordings (AReM).
+
+    Examples
+    --------
+    >>> rows = np.zeros((4, 2))
+    >>> Dataset("toy", rows, rows[:1], rows[:2], columns=("a", "b"), latent_dim=1, description="")
+    Dataset('toy': 4 train, 1 validation, 2 test rows of 2 features)
+    """
+
+    name: str
+    train: NDArray
+    validation: NDArray
+    test: NDArray
+    train_labels: NDArray[np.int64] | None = None
+    validation_labels: NDArray[np.int64] | None = None
+    test_labels: NDArray[np.int64] | None = None
+    columns: tuple[str, ...] = ()
+    label_names: tuple[str, ...] | None = None
+    latent_dim: int = 1
+    description: str = ""
+    train_groups: NDArray[np.int64] | None = None
+    validation_groups: NDArray[np.int64] | None = None
+    test_groups: NDArray[np.int64] | None = None
+
+    @classmethod
+    def from_parts(
+        cls,
+        name: str,
+        X: NDArray,
+        parts: Parts,
+        *,
+        labels: NDArray[np.int64] | None = None,
+        groups: NDArray[np.int64] | None = None,
+        columns: tuple[str, ...],
+        label_names: tuple[str, ...] | None = None,
+        latent_dim: int,
+        description: str,
+    ) -> "Dataset":
+        """Divide a table, its labels and its groups by row numbers."""
+
+        def rows_of(values: NDArray | None) -> list:
+            return [None if values is None else values[rows] for rows in parts]
+
+        train, validation, test = rows_of(X)
+        train_labels, validation_labels, test_labels = rows_of(labels)
+        train_groups, validation_groups, test_groups = rows_of(groups)
+        return cls(
+            name=name,
+            train=train,
+            validation=validation,
+            test=test,
+            train_labels=train_labels,
+            validation_labels=validation_labels,
+            test_labels=test_labels,
+            columns=columns,
+            label_names=label_names,
+            latent_dim=latent_dim,
+            description=description,
+            train_groups=train_groups,
+            validation_groups=validation_groups,
+            test_groups=test_groups,
+        )
+
+    def __repr__(self) -> str:
+        shape = self.train.shape[1:]
+        row = f"{shape[0]} features" if len(shape) == 1 else f"shape {shape}"
+        return (
+            f"Dataset({self.name!r}: {len(self.train)} train, {len(self.validation)} validation, "
+            f"{len(self.test)} test rows of {row})"
+        )
