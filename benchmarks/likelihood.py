@@ -2,9 +2,9 @@
 
     python benchmarks/likelihood.py --data FOLDER --budget 180      # or set ROUNDTRIP_DATA
 
-FOLDER holds arem.npz, casp.npz and bank-full.csv.gz. Every method gets the same rows, scaled to
-[0, 1] and spread over their rounding (AReM by ±0.005, the count F8 of CASP by ±0.5, BANK by ±0.2
-of a code or count), the same validation rows and the same seconds for fitting. Roundtrip's
+FOLDER holds the files of the data sets (see `roundtrip.datasets`). Every method gets the same rows,
+scaled to [0, 1] and spread over their rounding (AReM by ±0.005, the count F8 of CASP by ±0.5, BANK
+by ±0.2 of a code or count), the same validation rows and the same seconds for fitting. Roundtrip's
 likelihoods are those of the adaptive estimate at a tolerance of 0.05. The two-sample accuracy is
 that of gradient-boosted trees telling test rows from as many samples (0.5: they can't; 5-fold).
 Each result is written to benchmarks/results/likelihood.json once it is there, and not computed
@@ -20,7 +20,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -28,44 +27,13 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from roundtrip import DensityWarning, Roundtrip
 from roundtrip.atomic import atomic_write
 from roundtrip.baselines import BASELINES
+from roundtrip.datasets import load_arem, load_bank, load_casp
 
 RESULTS = Path(__file__).parent / "results" / "likelihood.json"
-NUMERIC_BANK = ("age", "balance", "day", "duration", "campaign", "pdays", "previous")
 METHODS = {"Roundtrip": Roundtrip, **BASELINES}
 
 
-def read_arem(folder: Path, rng: np.random.Generator) -> np.ndarray:
-    X = np.load(folder / "arem.npz")["X"]
-    return X + rng.uniform(-0.005, 0.005, X.shape)
-
-
-def read_casp(folder: Path, rng: np.random.Generator) -> np.ndarray:
-    X = np.load(folder / "casp.npz")["X"]
-    X[:, 7] += rng.uniform(-0.5, 0.5, len(X))
-    return X
-
-
-def read_bank(folder: Path, rng: np.random.Generator) -> np.ndarray:
-    frame = pd.read_csv(folder / "bank-full.csv.gz", sep=";").drop(columns="y")
-    codes = [
-        frame[name] if name in NUMERIC_BANK else pd.factorize(frame[name], sort=True)[0]
-        for name in frame
-    ]
-    X = np.stack([np.asarray(column, dtype=float) for column in codes], axis=1)
-    return X + rng.uniform(-0.2, 0.2, X.shape)
-
-
-DATASETS = {"AReM": read_arem, "CASP": read_casp, "BANK": read_bank}
-
-
-def splits(folder: Path, dataset: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Training, validation and test rows (81, 9 and 10 per cent)."""
-    rng = np.random.default_rng(seed)
-    X = rng.permutation(DATASETS[dataset](folder, rng))
-    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    n_test = round(0.1 * len(X))
-    n_validation = round(0.1 * (len(X) - n_test))
-    return X[n_test + n_validation :], X[n_test : n_test + n_validation], X[:n_test]
+DATASETS = {"AReM": load_arem, "CASP": load_casp, "BANK": load_bank}
 
 
 def two_sample_accuracy(real: np.ndarray, generated: np.ndarray, seed: int) -> float:
@@ -77,7 +45,8 @@ def two_sample_accuracy(real: np.ndarray, generated: np.ndarray, seed: int) -> f
 
 
 def measure(folder: Path, dataset: str, method: str, seed: int, budget: float) -> dict:
-    train, validation, test = splits(folder, dataset, seed)
+    data = DATASETS[dataset](data_home=folder, random_state=seed, dequantize=True)
+    train, validation, test = data.train, data.validation, data.test
     est = METHODS[method](random_state=seed)
     start = time.perf_counter()
     est.fit(train, validation_data=validation, max_time=budget)
@@ -104,6 +73,7 @@ def measure(folder: Path, dataset: str, method: str, seed: int, budget: float) -
         "seed": seed,
         "budget": budget,
         "log_likelihood": float(scores.mean()),
+        "test_rows": len(test),
         "standard_error_over_rows": float(scores.std(ddof=1) / np.sqrt(len(scores))),
         "fit_seconds": fit_seconds,
         "score_seconds": score_seconds,

@@ -50,7 +50,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     Parameters
     ----------
     latent_dim : dimension of z, or "auto": as many as features up to 3. Above, half, two thirds and
-        all of the features are each tried for 5 % of `max_epochs` or `max_time`, and training goes
+        all of the features are each tried for a thirtieth of `max_epochs` or `max_time`, and training goes
         on with the one of the best validation log-likelihood. No trials, but two thirds, if they
         would be shorter than 3 epochs or half a second; half for the adversarial objective.
     objective : "likelihood" maximises an importance-weighted bound on log p(x); "adversarial" is
@@ -68,8 +68,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         widths of the hidden layers (or residual blocks) of G, H, D_x and D_z.
     training_draws : draws of z a row for the bound.
     alpha, beta : weights of the roundtrip losses of x and z, eq. (14).
-    learning_rate, batch_size : of Adam. With the likelihood objective the rate falls to zero along
-        a cosine.
+    learning_rate : of Adam. With the likelihood objective the matrices between hidden layers are
+        trained by Muon, at ten times that rate, and the rates fall to zero along a cosine.
+    batch_size : rows a step, at most all of them.
     max_epochs : upper limit; training may stop earlier.
     min_steps_per_epoch : an epoch is one pass over the rows, but at least so many steps, so that
         small tables are trained as long as large ones.
@@ -142,12 +143,12 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         discriminator_z_hidden: Sequence[int] = (128,) * 2,
         alpha: float = 10.0,
         beta: float = 10.0,
-        training_draws: int = 1,
+        training_draws: int | Literal["auto"] = "auto",
         learning_rate: float | Literal["auto"] = "auto",
         batch_size: int | Literal["auto"] = "auto",
         max_epochs: int | Literal["auto"] = "auto",
         min_steps_per_epoch: int = 100,
-        patience: int = 10,
+        patience: int = 20,
         sampling: str = "shuffle",
         pool_size: int = 50,
         averaging: float | Literal["auto"] = "auto",

@@ -164,9 +164,13 @@ def fit_model(
     elif settings["network"] == "residual" and model.has_posterior:
         start_at_principal_components(model, data.spread(data.training, randomness))
     objective = _objective(settings, model, features, generator, randomness)
+    # Rows that repeat within a batch would cost time and tell nothing; only the paper draws them.
+    batch_size = settings["batch_size"]
+    if settings["sampling"] == "shuffle":
+        batch_size = min(batch_size, len(training))
     stream = Batches(
         training,
-        settings["batch_size"],
+        batch_size,
         sampling=settings["sampling"],
         generator=randomness,
         jitter=data.resolution.float() if data.jitter else None,
@@ -175,9 +179,7 @@ def fit_model(
         objective,
         stream,
         _validation(settings, objective, data, validation_seed),
-        steps_per_epoch=max(
-            settings["min_steps_per_epoch"], len(training) // settings["batch_size"]
-        ),
+        steps_per_epoch=max(settings["min_steps_per_epoch"], len(training) // batch_size),
         max_epochs=settings["max_epochs"],
         patience=settings["patience"],
         max_time=max_time,

@@ -10,10 +10,10 @@ from roundtrip.model import RoundtripModel
 from roundtrip.training import TrainingResult
 from roundtrip.training.checkpoint import Checkpoint
 
-TRIAL_SHARE = 0.05
-"""Of the training that follows, for each candidate: at most 15 % on top for the three of them."""
+TRIAL_SHARE = 1 / 30
+"""Of the training that follows, for each candidate: at most 10 % on top for the three of them."""
 
-SHORTEST_TRIAL_EPOCHS, SHORTEST_TRIAL_SECONDS = 3, 0.5
+SHORTEST_TRIAL_EPOCHS, SHORTEST_TRIAL_SECONDS = 2, 0.5
 """Shorter trials say nothing: there are none, and the default is taken."""
 
 

@@ -29,12 +29,7 @@ def density_panels(
     >>> len(figure.axes)  # two panels and a colour bar
     3
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'roundtrip[plots]'") from error
-
-    figure = Figure(figsize=(4 * len(densities) + 0.8, 4.2), layout="constrained")
+    figure = _figure(figsize=(4 * len(densities) + 0.8, 4.2))
     axes = figure.subplots(1, len(densities), sharex=True, sharey=True, squeeze=False)[0]
     top = max(float(next(iter(densities.values())).max()), np.finfo(float).tiny)
     for ax, (title, density) in zip(axes, densities.items(), strict=True):
@@ -52,3 +47,80 @@ def density_panels(
     axes[0].set_ylabel(axis_labels[1])
     figure.colorbar(image, ax=axes, label="density", shrink=0.85, extend="max")
     return figure
+
+
+def density_grid(
+    panels: Mapping[str, Mapping[str, np.ndarray]], reach: Mapping[str, float]
+) -> "Figure":
+    """Rows of density panels, each row on the colour scale of its first panel.
+
+    Parameters
+    ----------
+    panels : row → column → density on a regular grid, `(cells, cells)`; the first column should be
+        the truth.
+    reach : row → its panels show the square from -reach to reach.
+
+    >>> import numpy as np
+    >>> figure = density_grid({"a": {"truth": np.eye(3), "KDE": np.eye(3)}}, {"a": 1.0})
+    >>> len(figure.axes)
+    2
+    """
+    columns = list(next(iter(panels.values())))
+    figure = _figure(figsize=(1.7 * len(columns) + 0.6, 1.8 * len(panels) + 0.4))
+    axes = figure.subplots(len(panels), len(columns), squeeze=False)
+    for row, (name, densities) in zip(axes, panels.items(), strict=True):
+        top = max(float(next(iter(densities.values())).max()), np.finfo(float).tiny)
+        for ax, (column, density) in zip(row, densities.items(), strict=True):
+            extent = (-reach[name], reach[name], -reach[name], reach[name])
+            ax.imshow(density, extent=extent, origin="lower", vmin=0, vmax=top, cmap="viridis")
+            ax.tick_params(labelsize=7)
+            if ax is not row[0]:
+                ax.tick_params(labelleft=False)
+            if row is axes[0]:
+                ax.set_title(column, fontsize=9)
+        row[0].set_ylabel(f"{name}\nx₂", fontsize=9)
+    for ax in axes[-1]:
+        ax.set_xlabel("x₁", fontsize=8)
+    return figure
+
+
+LINE_STYLES = ("-", "--", "-.", ":")
+
+
+def lines(
+    curves: Mapping[str, Mapping[float, float]],
+    *,
+    x_label: str,
+    y_label: str,
+    markers: bool = True,
+) -> "Figure":
+    """Curves with a legend; each is x → y.
+
+    >>> figure = lines({"KDE": {2: 0.9, 3: 0.8}}, x_label="dimension", y_label="correlation")
+    >>> len(figure.axes[0].lines)
+    1
+    """
+    figure = _figure(figsize=(6.4, 4))
+    ax = figure.subplots()
+    for number, (name, points) in enumerate(curves.items()):
+        ax.plot(
+            list(points),
+            list(points.values()),
+            label=name,
+            linestyle=LINE_STYLES[number % len(LINE_STYLES)],
+            marker="o" if markers else None,
+            markersize=4,
+        )
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.grid(alpha=0.3)
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    return figure
+
+
+def _figure(figsize: tuple[float, float]) -> "Figure":
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'roundtrip[plots]'") from error
+    return Figure(figsize=figsize, layout="constrained")

@@ -28,16 +28,18 @@ _LIKELIHOOD: dict[str, Any] = {
     "network": "residual",
     "generator_hidden": (128,) * 3,
     "encoder_hidden": (128,) * 3,
-    "learning_rate": 2e-3,
-    "batch_size": 256,
+    "training_draws": 2,
+    "learning_rate": 8e-3,
+    "batch_size": 512,
     "max_epochs": 60,
     "averaging": 0.998,
     "validation_rows": 1000,
-    "validation_samples": 50,
+    "validation_samples": 20,
 }
 _ADVERSARIAL: dict[str, Any] = {
     "noise": "isotropic",
     "network": "mlp",
+    "training_draws": 1,
     "generator_hidden": (256,) * 5,
     "encoder_hidden": (128,) * 5,
     "learning_rate": 5e-4,
@@ -50,7 +52,7 @@ _ADVERSARIAL: dict[str, Any] = {
 AUTOMATIC: dict[str, dict[str, Any]] = {
     "likelihood": _LIKELIHOOD,
     "adversarial": _ADVERSARIAL,
-    "hybrid": _LIKELIHOOD | {"learning_rate": 1e-3},
+    "hybrid": _LIKELIHOOD | {"learning_rate": 1e-3, "batch_size": 256, "training_draws": 1},
 }
 """What "auto" stands for, by objective."""
 

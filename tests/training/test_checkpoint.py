@@ -65,7 +65,7 @@ def test_resumes_within_the_search_of_the_latent_dimension(rng, tmp_path, monkey
     undisturbed = Roundtrip(**QUICK, **settings).fit(X)
     assert list(undisturbed.latent_dims_tried_) == [2, 3, 4]
     path = tmp_path / "state.ckpt"
-    fit_killed_after(5, X, path, monkeypatch, **settings)  # in the second trial
+    fit_killed_after(3, X, path, monkeypatch, **settings)  # in the second trial
     resumed = Roundtrip(**QUICK, **settings).fit(X, checkpoint=path)
     assert resumed.latent_dims_tried_ == undisturbed.latent_dims_tried_
     np.testing.assert_array_equal(resumed.transform(X), undisturbed.transform(X))

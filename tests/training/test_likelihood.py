@@ -121,7 +121,7 @@ def test_learning_rate_warms_up_and_falls_to_zero():
     rates = []
     for step in range(1000):
         objective.schedule(step / 999)
-        rates.append(objective._optimizer.param_groups[0]["lr"])
+        rates.append(objective._adam.param_groups[0]["lr"])
     assert rates[0] < 0.01
     assert 0.8 < max(rates) <= 1.0
     assert rates[-1] == pytest.approx(0.0, abs=1e-6)
@@ -182,7 +182,7 @@ def test_flat_weights_are_the_weights():
     generator = torch.Generator().manual_seed(0)
     network = mlp(2, 3, (4, 4), generator=generator)
     before = copy.deepcopy(network)
-    (flat,) = flattened(network)
+    (flat,) = flattened(network.parameters())
     network(torch.ones(1, 2)).sum().backward()
     before(torch.ones(1, 2)).sum().backward()
     expected = torch.cat([parameter.grad.flatten() for parameter in before.parameters()])

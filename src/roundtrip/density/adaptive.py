@@ -35,6 +35,7 @@ from roundtrip.density.starts import (
 )
 from roundtrip.model import RoundtripModel
 
+DEFAULT_EVALUATIONS = 20_000
 FIRST_ROUND = 96
 GOOD_EFFICIENCY = 0.2
 """Share of the precision of a perfect proposal above which a proposal is left as it is."""
@@ -118,9 +119,17 @@ def _sample(
     parts = []
     task = progress.add_task("scoring", total=len(x))
     for chunk in x.split(chunk_rows):
-        parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, seed))
+        parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, seed)[0])
         progress.advance(task, len(chunk))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def settled_proposal(
+    model: RoundtripModel, x: Tensor, *, tol: float = 0.05, seed: int = 0
+) -> StudentMixture:
+    """The mixture from which the draws that count were made, one for each row of x."""
+    bank = make_bank(model, seed)
+    return _sample_chunk(model, x.double(), bank, tol, DEFAULT_EVALUATIONS, seed)[1]
 
 
 @dataclass
@@ -182,7 +191,8 @@ def _sample_chunk(
     tol: float,
     max_evaluations: int,
     seed: int,
-) -> dict[str, Tensor]:
+) -> tuple[dict[str, Tensor], StudentMixture]:
+    """The columns of a `DensityEstimate`, and the last proposal of each row."""
     generators = row_generators(x.cpu().numpy(), seed)
     proposal, start_evaluations = first_proposal(model, x, bank)
     budget = max_evaluations - most_start_evaluations(model)
@@ -198,6 +208,7 @@ def _sample_chunk(
         log_joint=empty,
     )
     result: dict[str, Tensor] = {}
+    settled = proposal
     drawn = 0
     for n_new in _round_sizes(budget):
         draws = state.proposal.sample(n_new, [generators[row] for row in state.rows.tolist()])
@@ -211,6 +222,8 @@ def _sample_chunk(
         for name, value in values.items():
             column = result.setdefault(name, value.new_zeros(len(x)))
             column[state.rows[finished]] = value[finished]
+        among = torch.isin(rows, state.rows[finished])
+        settled = settled.replaced(among, state.proposal[finished])
         if finished.all():
             break
         counted = state.log_weights.shape[1] - state.first
@@ -220,7 +233,7 @@ def _sample_chunk(
         state.keep(~finished)
         if state.log_weights.shape[1] <= MAX_FITTED_DRAWS:
             state.refit(poor[~finished])
-    return result
+    return result, settled
 
 
 def _round_sizes(budget: int) -> Iterator[int]:

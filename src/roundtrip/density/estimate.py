@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from roundtrip.density.adaptive import adaptive
+from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive
 from roundtrip.density.importance import importance
 from roundtrip.density.laplace import laplace
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
@@ -25,7 +25,7 @@ def estimate(
     *,
     method: str = "adaptive",
     tol: float = 0.05,
-    max_evaluations: int = 20_000,
+    max_evaluations: int = DEFAULT_EVALUATIONS,
     n_samples: int = 40_000,
     scale: float = 0.5,
     df: float = 1.0,

@@ -1,5 +1,7 @@
 """Residual networks for tables: deep enough to bend sharply, easy to train fast."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -50,9 +52,17 @@ class ResidualMLP(nn.Module):
         hidden = self.first(x)
         for block in self.blocks:
             hidden = hidden + block(hidden)
-        outputs = self.last(hidden)
-        straight = self.linear(x)
-        return outputs + nn.functional.pad(straight, (0, outputs.shape[-1] - straight.shape[-1]))
+        outputs: Tensor = self.last(hidden)
+        outputs[..., : self.linear.out_features] += self.linear(x)
+        return outputs
+
+
+def hidden_weights(network: nn.Module) -> list[nn.Parameter]:
+    """The matrices from hidden layer to hidden layer of a `ResidualMLP` or an `mlp`."""
+    if isinstance(network, ResidualMLP):
+        return [weight for weight in network.blocks.parameters() if weight.ndim == 2]
+    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+    return [cast(nn.Parameter, layer.weight) for layer in layers[1:-1]]
 
 
 def _zero(layer: nn.Linear) -> nn.Linear:

@@ -7,11 +7,16 @@ import torch
 from torch import Tensor, nn
 
 from roundtrip.model import RoundtripModel
+from roundtrip.networks import hidden_weights
 from roundtrip.training.averaging import AveragedModel
 from roundtrip.training.bound import importance_weighted_bound
-from roundtrip.training.flat import flattened
+from roundtrip.training.flat import flattened, stacked
+from roundtrip.training.muon import Muon
 
 ADAM_BETAS = (0.9, 0.99)
+MUON_RATE = 10.0
+"""Learning rate of the matrices between hidden layers, in units of Adam's for all other weights."""
+
 LARGEST_GRADIENT = 5.0
 WARM_UP_STEPS = 200
 
@@ -41,7 +46,10 @@ class LikelihoodObjective:
         self.model = model
         self.n_draws = n_draws
         self._average = AveragedModel(model, decay=averaging)
-        self._weights = flattened(model)
+        hidden = [*hidden_weights(model.generator), *hidden_weights(model.encoder)]
+        matrices = {id(weight) for weight in hidden}
+        self._hidden = stacked(hidden)
+        self._others = flattened(w for w in model.parameters() if id(w) not in matrices)
         self.kept = self._average.average
         self.networks = nn.ModuleDict({"model": model})
         if self.kept is not model:
@@ -50,11 +58,10 @@ class LikelihoodObjective:
         self.restart(learning_rate)
 
     def restart(self, learning_rate: float) -> None:
-        """Forget the optimiser's momentum and go on at another learning rate."""
+        """Forget the optimisers' momentum and go on at another learning rate."""
         self.learning_rate = learning_rate
-        self._optimizer = torch.optim.Adam(
-            self._weights, lr=learning_rate, betas=ADAM_BETAS, fused=True
-        )
+        self._adam = torch.optim.Adam(self._others, lr=learning_rate, betas=ADAM_BETAS, fused=True)
+        self._muon = Muon(self._hidden, lr=MUON_RATE * learning_rate) if self._hidden else None
         self._warm_up = 0
 
     def schedule(self, fraction: float) -> None:
@@ -62,18 +69,23 @@ class LikelihoodObjective:
         self._warm_up += 1
         rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(fraction, 1.0)))
         rate *= min(1.0, self._warm_up / WARM_UP_STEPS)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
+        self._adam.param_groups[0]["lr"] = rate
+        if self._muon is not None:
+            self._muon.param_groups[0]["lr"] = MUON_RATE * rate
 
     def step(self, x: Tensor) -> dict[str, Tensor]:
         """One update on a batch `(rows, features)`; returns the mean bound before it."""
         bound = importance_weighted_bound(
             self.model, x, n_draws=self.n_draws, generator=self._generator
         ).mean()
-        self._optimizer.zero_grad(set_to_none=False)
+        for weights in (*self._hidden, *self._others):
+            assert weights.grad is not None
+            weights.grad.zero_()
         (-bound).backward()
-        nn.utils.clip_grad_norm_(self._weights, LARGEST_GRADIENT)
-        self._optimizer.step()
+        nn.utils.clip_grad_norm_([*self._hidden, *self._others], LARGEST_GRADIENT)
+        self._adam.step()
+        if self._muon is not None:
+            self._muon.step()
         self._average.update()
         return {"bound": bound.detach()}
 
@@ -81,7 +93,8 @@ class LikelihoodObjective:
         """All that further steps depend on."""
         return {
             "networks": self.networks.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
+            "adam": self._adam.state_dict(),
+            "muon": self._muon.state_dict() if self._muon is not None else None,
             "learning_rate": self.learning_rate,
             "warm_up": self._warm_up,
             "averaged_steps": self._average.steps,
@@ -92,7 +105,9 @@ class LikelihoodObjective:
         """Go on from a `state_dict`."""
         self.restart(state["learning_rate"])
         self.networks.load_state_dict(state["networks"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        self._adam.load_state_dict(state["adam"])
+        if self._muon is not None:
+            self._muon.load_state_dict(state["muon"])
         self._warm_up = state["warm_up"]
         self._average.steps = state["averaged_steps"]
         self._generator.set_state(state["generator"])

@@ -1,0 +1,27 @@
+"""Every figure and table of the paper, computed anew and set beside the paper's own."""
+
+from collections.abc import Callable
+
+from roundtrip.parameters import check_choice
+from roundtrip.reproduce.bias import bias
+from roundtrip.reproduce.fig2 import fig2
+from roundtrip.reproduce.fig_s1 import fig_s1
+from roundtrip.reproduce.fig_s2 import fig_s2
+from roundtrip.reproduce.request import Request
+from roundtrip.reproduce.table1 import table1
+
+EXPERIMENTS: dict[str, Callable[[Request], str]] = {
+    "fig2": fig2,
+    "figS1": fig_s1,
+    "figS2": fig_s2,
+    "table1": table1,
+    "bias": bias,
+}
+
+__all__ = ["EXPERIMENTS", "Request", "reproduce"]
+
+
+def reproduce(request: Request) -> str:
+    """Compute a figure or table, write it into the request's folder; its page in Markdown."""
+    check_choice("name", request.name, list(EXPERIMENTS))
+    return EXPERIMENTS[request.name](request)

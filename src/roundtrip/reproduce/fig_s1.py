@@ -1,0 +1,141 @@
+"""Fig. S1: prior, likelihood and proposals along the first latent coordinate."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from roundtrip.density.adaptive import settled_proposal
+from roundtrip.density.importance import encoded
+from roundtrip.density.proposals import student_t_log_prob
+from roundtrip.estimator import Roundtrip
+from roundtrip.loading import load
+from roundtrip.plots import lines
+from roundtrip.reproduce.methods import PAPER, make_method
+from roundtrip.reproduce.request import Request, markdown_table
+from roundtrip.reproduce.runs import Log
+from roundtrip.reproduce.simulations import ROWS, SIMULATIONS, TEST_ROWS
+
+PAPER_BUDGET, QUICK_BUDGET = 900.0, 20.0
+POINT = (3.0, 3.0)
+PAPER_DRAWS = 40_000
+SCALE = 0.5
+"""Width of the authors' proposal on the involute."""
+
+Z_1 = np.linspace(-4, 4, 801)
+
+
+def fig_s1(request: Request) -> str:
+    """Fit the paper's preset to the involute; the picture, and its figures in Markdown."""
+    request.chosen([PAPER])
+    budget = request.seconds(PAPER, own=PAPER_BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
+    key = {"dataset": "involute", "method": PAPER, "seed": 0, "budget": budget}
+    runs = request.runs
+    record = Log(1, quiet=request.quiet).run(
+        runs, key, lambda: _measure(request, key), "log_density"
+    )
+    curves = {
+        name: dict(zip(Z_1.tolist(), values, strict=True))
+        for name, values in record["curves"].items()
+    }
+    request.write_figure(
+        lines(
+            curves,
+            x_label="first latent coordinate; the second at its place in H(x)",
+            y_label="relative to its maximum",
+            markers=False,
+        )
+    )
+    text = _page(request, record)
+    request.write_text("figS1.md", text)
+    return text
+
+
+def _fitted(request: Request, key: Mapping[str, Any]) -> Roundtrip:
+    """The model of the figure, from its file if it was fitted before."""
+    path = request.folder / "models" / "involute.rt"
+    if path.exists():
+        return load(path)
+    data = SIMULATIONS["involute"].make(ROWS, key["seed"])
+    est: Roundtrip = make_method(PAPER, seed=key["seed"], latent_dim=2, scale=None)
+    est.set_params(verbose=0 if request.quiet else 1)
+    est.fit(data.X[TEST_ROWS:], max_time=key["budget"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    est.save(path)
+    return est
+
+
+@torch.no_grad()
+def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
+    est = _fitted(request, key)
+    model, x = est.model_, torch.tensor([POINT], dtype=torch.float64)
+    start = encoded(model, x)
+    z = start.repeat(len(Z_1), 1)
+    z[:, 0] = torch.from_numpy(Z_1)
+    log_prior = model.log_prior(z)
+    log_likelihood = model.log_likelihood(x.expand(len(z), -1), z)
+    log_curves = {
+        "p(z)": log_prior,
+        "p(x | z)": log_likelihood,
+        "p(z | x)": log_prior + log_likelihood,
+        "q(z), the paper's": student_t_log_prob((z - start) / SCALE, df=1.0),
+        "q(z), adaptive": settled_proposal(model, x, seed=key["seed"]).log_prob(z[None])[0],
+    }
+    adaptive = est.density(np.array([POINT]))
+    importance = est.density(np.array([POINT]), method="importance", n_samples=PAPER_DRAWS)
+    return {
+        "point": list(POINT),
+        "encoded": start[0].tolist(),
+        "sigma": est.sigma_,
+        "epochs": est.n_iter_,
+        "stopped_by": est.stopped_by_,
+        "log_density": float(adaptive.log_density[0]),
+        "std_error": float(adaptive.std_error[0]),
+        "evaluations": int(adaptive.n_evaluations[0]),
+        "ess": float(adaptive.ess[0]),
+        "importance_log_density": float(importance.log_density[0]),
+        "importance_std_error": float(importance.std_error[0]),
+        "importance_ess": float(importance.ess[0]),
+        "true_log_density": float(SIMULATIONS["involute"].make(1, 0).log_density([POINT])[0]),
+        "curves": {
+            name: [round(v, 6) for v in torch.exp(value - value.max()).tolist()]
+            for name, value in log_curves.items()
+        },
+    }
+
+
+def _page(request: Request, record: Mapping[str, Any]) -> str:
+    settings = (
+        f"Paper's preset on the involute ({ROWS - TEST_ROWS:,} points, seed 0, {record['epochs']} "
+        f"epochs, at most {record['budget']:g} s, sigma {record['sigma']:g}), at x = (3, 3)."
+    )
+    if request.quick:
+        settings += " Quick run: the model is hardly trained."
+    rows = [
+        [
+            "paper's proposal",
+            f"{record['importance_log_density']:.3f} ± {record['importance_std_error']:.3f}",
+            f"{record['importance_ess']:.0f}",
+            str(PAPER_DRAWS),
+        ],
+        [
+            "adaptive",
+            f"{record['log_density']:.3f} ± {record['std_error']:.3f}",
+            f"{record['ess']:.0f}",
+            str(record["evaluations"]),
+        ],
+        ["the true density", f"{record['true_log_density']:.3f}", "", ""],
+    ]
+    header = ["log p(x)", "value", "effective draws", "evaluations of G"]
+    return (
+        "\n\n".join(
+            [
+                "# Fig. S1: what is integrated, and where it is sampled",
+                settings,
+                markdown_table(header, rows),
+                "![prior, likelihood, posterior and proposals](figS1.png)",
+            ]
+        )
+        + "\n"
+    )

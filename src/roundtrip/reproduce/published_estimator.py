@@ -1,0 +1,50 @@
+"""The importance weights of the authors' public code, which are biased; for demonstration only.
+
+It draws z from a multivariate Student t around H(x), whose coordinates share one chi-square, and
+divides by a product of univariate t densities, which belongs to other draws. The mean weight is
+then not p(x) but ∫ p(x, z) q(z) / r(z) dz, with q the density of the draws and r the product. See
+docs/reference-bias.md.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+from roundtrip.density.importance import encoded, log_likelihoods
+from roundtrip.density.proposals import student_t_draws, student_t_log_prob
+from roundtrip.model import RoundtripModel
+
+SCALES = (0.005, 0.01, 0.1, 0.5, 1.0)
+"""Widths of the proposal among which the authors' code chooses by validation likelihood."""
+
+
+@torch.no_grad()
+def biased_log_density(
+    model: RoundtripModel,
+    x: torch.Tensor,
+    *,
+    n_samples: int,
+    scale: float,
+    df: float = 1.0,
+    seed: int = 0,
+) -> np.ndarray:
+    """What the published estimator gives for log p(x), `(rows,)`.
+
+    >>> import torch
+    >>> model = RoundtripModel(torch.nn.Linear(2, 3), torch.nn.Linear(3, 2), 2, sigma=0.5)
+    >>> biased_log_density(model, torch.zeros(4, 3), n_samples=100, scale=0.5).shape
+    (4,)
+    """
+    rng = np.random.default_rng(seed)
+    values = np.empty(len(x))
+    for row, (point, start) in enumerate(zip(x.double(), encoded(model, x), strict=True)):
+        draws, _ = student_t_draws(n_samples, model.latent_dim, df, rng)
+        draws = draws.to(point.device)
+        z = start + scale * draws
+        log_product = student_t_log_prob(draws[..., None], df).sum(-1)
+        log_product -= model.latent_dim * math.log(scale)
+        log_joint = log_likelihoods(model, point[None], z[None])[0] + model.log_prior(z)
+        mean_weight = torch.logsumexp(log_joint - log_product, dim=0) - math.log(n_samples)
+        values[row] = mean_weight.item()
+    return values
