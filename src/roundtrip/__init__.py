@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from roundtrip.classifier import RoundtripClassifier
     from roundtrip.density import DensityEstimate, DensityWarning
     from roundtrip.estimator import Roundtrip
     from roundtrip.loading import load
@@ -19,6 +20,7 @@ __all__ = [
     "DensityWarning",
     "ModelFileError",
     "Roundtrip",
+    "RoundtripClassifier",
     "RoundtripModel",
     "__version__",
     "load",
@@ -30,6 +32,7 @@ _HOMES = {
     "DensityWarning": "roundtrip.density",
     "ModelFileError": "roundtrip.persistence",
     "Roundtrip": "roundtrip.estimator",
+    "RoundtripClassifier": "roundtrip.classifier",
     "RoundtripModel": "roundtrip.model",
     "load": "roundtrip.loading",
 }

@@ -1,4 +1,4 @@
-"""The command line: ``roundtrip fit``, ``score``, ``sample`` and ``info``.
+"""The command line: ``roundtrip fit``, ``score``, ``sample``, ``info`` and ``reproduce``.
 
 Results go to stdout or the file of ``-o``; progress, warnings and errors go to stderr. Every
 mistake of the user is one line ``error: ...`` and exit code 2.
@@ -36,7 +36,7 @@ class OneLineMessages(TyperGroup):
                 sys.exit(super().main(*args, **kwargs))
             except typer.TyperException as error:
                 _complain("error", error.format_message())
-            except (ValueError, OSError, MemoryError, RuntimeError) as error:
+            except (ValueError, OSError, MemoryError, RuntimeError, ImportError) as error:
                 first_line = str(error).partition("\n")[0]  # the rest is scikit-learn's advice
                 _complain("error", re.sub(r"^\[Errno \d+\] ", "", first_line))
         sys.exit(2)
@@ -269,7 +269,9 @@ def reproduce(
     methods: Annotated[
         str | None, typer.Option(help="Only these: names with commas between.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Fits of each method (tables).")] = 3,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Fits of each method (tables; 3).")
+    ] = None,
     budget: Annotated[float | None, typer.Option(help="Seconds a fit.")] = None,
     paper_budget: Annotated[
         float | None, typer.Option(help="Seconds a fit of the paper's preset.")
@@ -277,6 +279,9 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="Folder with the data sets (or set ROUNDTRIP_DATA).")
     ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Download data sets that are missing (gigabytes).")
+    ] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results.")] = Path(
         "results"
     ),
@@ -298,10 +303,11 @@ def reproduce(
         output=output,
         quick=quick,
         methods=None if methods is None else [each.strip() for each in methods.split(",")],
-        seeds=1 if quick else seeds,
+        seeds=seeds,
         budget=budget,
         paper_budget=paper_budget,
         data_home=data,
+        download=download,
         quiet=quiet,
     )
     typer.echo(run(request))

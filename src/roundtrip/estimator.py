@@ -21,7 +21,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
 from roundtrip.atomic import check_writable
+from roundtrip.context import Context
 from roundtrip.density import DensityEstimate, estimate
+from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.devices import resolve_device
 from roundtrip.fitting import FittingData, fit_model
@@ -50,9 +52,10 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     Parameters
     ----------
     latent_dim : dimension of z, or "auto": as many as features up to 3. Above, half, two thirds and
-        all of the features are each tried for a thirtieth of `max_epochs` or `max_time`, and training goes
-        on with the one of the best validation log-likelihood. No trials, but two thirds, if they
-        would be shorter than 3 epochs or half a second; half for the adversarial objective.
+        all of the features are each tried for a thirtieth of `max_epochs` or `max_time`, and
+        training goes on with the one of the best validation log-likelihood. No trials, but two
+        thirds, if they would be shorter than 2 epochs or half a second; half for the adversarial
+        objective.
     objective : "likelihood" maximises an importance-weighted bound on log p(x); "adversarial" is
         the paper's training; "hybrid" does both at once.
     noise : observation model p(x | z): "isotropic", N(G(z), sigma² I) as in the paper; "diagonal",
@@ -113,6 +116,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     best_epoch_ : int, the epoch whose weights were kept.
     history_ : dict of lists, one entry an epoch: every loss, "validation_log_likelihood" (in the
         user's units), "learning_rate", "seconds", "sigma" where validation chooses it.
+    context_ : how a context becomes numbers, or None if there was none; `context_.labels` are the
+        classes.
     columns_ : column labels of the DataFrame it was fitted on, or None.
     scoring_seed_ : int, seed of the draws that all scoring shares.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
@@ -231,7 +236,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         X: Any,
         y: Any = None,
         *,
+        context: Any = None,
         validation_data: Any = None,
+        validation_context: Any = None,
         max_time: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
@@ -240,7 +247,11 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         Parameters
         ----------
         X : `(rows, features)`.
+        context : makes it a conditional density p(x | context): a class label a row, `(rows,)` of
+            anything hashable, or covariates, `(rows,)` or `(rows, columns)` of numbers (a column
+            of whole numbers counts as labels). Scoring and sampling then need a context, too.
         validation_data : rows to choose the best epoch by; None holds out a share of `X`.
+        validation_context : their context.
         max_time : seconds after which training ends, best weights kept; its schedule is stretched
             or shortened accordingly, and `max_epochs` "auto" sets no limit.
         checkpoint : file in which the state of training is kept between epochs. If it exists,
@@ -251,7 +262,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         """
         before = dict(self.__dict__)
         try:
-            return self._fit(X, validation_data, max_time, checkpoint)
+            return self._fit(X, context, validation_data, validation_context, max_time, checkpoint)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -260,7 +271,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     def _fit(
         self,
         X: Any,
+        context: Any,
         validation_data: Any,
+        validation_context: Any,
         max_time: float | None,
         checkpoint: str | os.PathLike[str] | None,
     ) -> Self:
@@ -280,11 +293,17 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         if previous is None:
             self.scaling_ = Scaling.fit(X, self.scale)
             self.resolution_ = column_resolution(X)
+            self.context_ = None if context is None else Context.fit(context)
+        X = self._beside(X, context)
         self.columns_ = columns
         states = None
         random_state = self.random_state
         if validation_data is not None:
-            validation_data = self._checked(validation_data, reset=False)
+            validation_data = self._beside(
+                self._checked(validation_data, reset=False), validation_context
+            )
+        elif validation_context is not None:
+            raise ValueError("validation_context needs validation_data")
         if checkpoint is not None:
             check_writable(checkpoint)
             states = Checkpoint(
@@ -313,7 +332,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         elif previous is not None:
             self.latent_dim_ = previous.latent_dim
         else:
-            self.latent_dim_ = default_latent_dim(X.shape[1], self.objective)
+            self.latent_dim_ = default_latent_dim(data.features, self.objective)
             if search := search_latent_dim(settings, data, max_time=time_left, **shared):
                 self.latent_dims_tried_ = search.tried
                 self.latent_dim_ = search.best.latent_dim
@@ -360,26 +379,31 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     def _fitting_data(
         self, training: np.ndarray, validation: np.ndarray, device: torch.device
     ) -> FittingData:
-        scaled = {
-            name: torch.from_numpy(self.scaling_.apply(rows)).to(device)
-            for name, rows in (("training", training), ("validation", validation))
-        }
-        if not all(torch.isfinite(rows.float()).all() for rows in scaled.values()):
+        features = self.n_features_in_
+
+        def scaled(rows: np.ndarray) -> Tensor:
+            x = self.scaling_.apply(rows[:, :features])
+            return torch.from_numpy(np.concatenate([x, rows[:, features:]], axis=1)).to(device)
+
+        parts = scaled(training), scaled(validation)
+        if not all(torch.isfinite(rows.float()).all() for rows in parts):
             raise ValueError("the table spans a range too wide for float32; rescale its columns")
         dequantize = self.dequantize
         if dequantize == "auto":
             dequantize = self.objective != "adversarial"
         return FittingData(
-            **scaled,
+            *parts,
             resolution=torch.from_numpy(self.resolution_ / self.scaling_.scale).to(device),
             jitter=bool(dequantize) and bool((self.resolution_ > 0).any()),
             log_det=self.scaling_.log_det,
+            context_dim=0 if self.context_ is None else self.context_.width,
         )
 
     def density(
         self,
         X: Any,
         *,
+        context: Any = None,
         method: str = "adaptive",
         tol: float | None = None,
         max_evaluations: int | None = None,
@@ -391,6 +415,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         Parameters
         ----------
         X : `(rows, features)`.
+        context : of each row, or one for all, if there was one in `fit`; the density is then that
+            of x given its context.
         method : "adaptive": importance sampling until the standard error of a row is below `tol`;
             "importance": eq. (5) with the paper's proposal; "laplace": the closed form of eq. (12),
             error unknown.
@@ -412,9 +438,10 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         result = estimate(
             self.model_,
             self.scaling_.apply(X),
+            context=self._encoded_context(context, len(X)),
             method=method,
             tol=self.tol if tol is None else tol,
-            max_evaluations=20_000 if max_evaluations is None else max_evaluations,
+            max_evaluations=DEFAULT_EVALUATIONS if max_evaluations is None else max_evaluations,
             n_samples=self.n_samples if n_samples is None else n_samples,
             scale=self.proposal_scale,
             df=self.proposal_df,
@@ -424,47 +451,59 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         )
         return replace(result.shifted(self.scaling_.log_det), index=index)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Any, *, context: Any = None) -> np.ndarray:
         """Log density of each row of `X` in `X`'s own units, `(rows,)` float64."""
-        return self.density(X).log_density
+        return self.density(X, context=context).log_density
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, context: Any = None) -> float:
         """The *mean* log-likelihood of the rows of `X` (not their sum); `y` is ignored."""
-        return float(self.score_samples(X).mean())
+        return float(self.score_samples(X, context=context).mean())
 
     def sample(
-        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+        self,
+        n_samples: int = 1,
+        random_state: int | np.random.RandomState | None = None,
+        *,
+        context: Any = None,
     ) -> np.ndarray | pd.DataFrame:
         """Draw rows from the fitted density, like the `X` of `fit`: `(n_samples, features)`.
 
-        A DataFrame if the estimator was fitted on one. `random_state` None: new rows every time.
+        `context` is that of each row, or one for all, if there was one in `fit`. A DataFrame if the
+        estimator was fitted on one. `random_state` None: new rows every time.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
+        encoded = self._encoded_context(context, n_samples)
         random = _random_stream(random_state)
         z = torch.from_numpy(random.standard_normal((n_samples, self.latent_dim_)))
+        codes = torch.cat([z, torch.from_numpy(encoded)], dim=1)
         generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
         noise = self.model_.noise
 
         def draw(block: Tensor) -> Tensor:
             return noise.sample(self.model_.decode(block), generator)
 
-        X = self.scaling_.undo(self._in_blocks(draw, z, EVALUATIONS_PER_CALL))
+        X = self.scaling_.undo(self._in_blocks(draw, codes, EVALUATIONS_PER_CALL))
         return X if self.columns_ is None else pd.DataFrame(X, columns=self.columns_)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any, *, context: Any = None) -> np.ndarray:
         """The encoding H(x) of each row, `(rows, latent_dim)` float64."""
         X = self._validated(X)
-        points = torch.from_numpy(self.scaling_.apply(X))
-        return self._in_blocks(self.model_.encode, points, ROWS_PER_ENCODER_CALL)
+        encoded = self._encoded_context(context, len(X))
+        rows = torch.from_numpy(np.concatenate([self.scaling_.apply(X), encoded], axis=1))
+        return self._in_blocks(self.model_.encode, rows, ROWS_PER_ENCODER_CALL)
 
-    def inverse_transform(self, Z: Any) -> np.ndarray:
+    def inverse_transform(self, Z: Any, *, context: Any = None) -> np.ndarray:
         """G(z) in `X`'s own units for each row of `Z`, `(rows, latent_dim)`."""
         check_is_fitted(self)
         Z = check_array(Z, dtype=np.float64, input_name="Z")
         if Z.shape[1] != self.latent_dim_:
             raise ValueError(f"Z has {Z.shape[1]} columns, but latent_dim is {self.latent_dim_}")
-        return self.scaling_.undo(self._generate(torch.from_numpy(Z)))
+        codes = np.concatenate([Z, self._encoded_context(context, len(Z))], axis=1)
+        generated = self._in_blocks(
+            self.model_.generate, torch.from_numpy(codes), EVALUATIONS_PER_CALL
+        )
+        return self.scaling_.undo(generated)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `roundtrip.load` reads; never half a file."""
@@ -479,6 +518,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "history": self.history_,
             "latent_dims_tried": list(self.latent_dims_tried_.items()),
             "columns": plain(self.columns_),
+            "context": None if self.context_ is None else self.context_.plain(),
         }
         tensors = {
             **{f"model.{name}": value for name, value in self.model_.state_dict().items()},
@@ -522,8 +562,17 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
                 "not numbers, and fill or drop rows with missing or infinite values."
             ) from error
 
-    def _generate(self, z: Tensor) -> np.ndarray:
-        return self._in_blocks(self.model_.generate, z, EVALUATIONS_PER_CALL)
+    def _encoded_context(self, context: Any, n_rows: int) -> np.ndarray:
+        """The context of rows as numbers, `(n_rows, context_dim)`; no columns if there is none."""
+        if self.context_ is not None:
+            return self.context_.encode(context, n_rows)
+        if context is not None:
+            raise ValueError("context= was not given in fit, so this density has none")
+        return np.empty((n_rows, 0))
+
+    def _beside(self, X: np.ndarray, context: Any) -> np.ndarray:
+        """Rows with their context behind them."""
+        return np.concatenate([X, self._encoded_context(context, len(X))], axis=1)
 
     @torch.no_grad()
     def _in_blocks(self, network: Any, rows: Tensor, size: int) -> np.ndarray:

@@ -43,7 +43,8 @@ class FittingData:
 
     Attributes
     ----------
-    training, validation : `(rows, features)` float64 on the device of training.
+    training, validation : `(rows, features)` float64 on the device of training; behind the features
+        comes the context, if there is one.
     resolution : `(features,)` rounding step of each column in scaled units, 0 if it is not rounded.
     jitter : whether rounded columns are spread over their steps.
     log_det : of the scaling.
@@ -54,19 +55,34 @@ class FittingData:
     resolution: Tensor
     jitter: bool
     log_det: float
+    context_dim: int = 0
+
+    @property
+    def features(self) -> int:
+        """Columns of x."""
+        return self.training.shape[1] - self.context_dim
 
     @property
     def noise_floor(self) -> Tensor:
         """The width below which noise would only follow the rounding of a column, `(features,)`."""
         # NumPy's quantile, because torch's takes no more than 2**24 numbers.
-        low, high = np.quantile(self.training.cpu().numpy(), [0.25, 0.75], axis=0)
+        low, high = np.quantile(
+            self.training[:, : self.features].cpu().numpy(), [0.25, 0.75], axis=0
+        )
         spread = torch.from_numpy(high - low).to(self.training.device)
         spread = torch.where(spread > 0, spread, 1.0).clamp_max(1.0)
         return torch.maximum(CONTINUOUS_FLOOR * spread, ROUNDED_FLOOR * self.resolution)
 
+    @property
+    def steps(self) -> Tensor | None:
+        """How far each column is spread, the context's not at all; None if nothing is."""
+        if not self.jitter:
+            return None
+        return torch.cat([self.resolution, self.resolution.new_zeros(self.context_dim)])
+
     def spread(self, rows: Tensor, generator: torch.Generator) -> Tensor:
         """Rows with rounded columns spread over their steps, if that is wanted."""
-        return jittered(rows, self.resolution, generator) if self.jitter else rows
+        return rows if self.steps is None else jittered(rows, self.steps, generator)
 
 
 def build_model(
@@ -74,6 +90,7 @@ def build_model(
     *,
     features: int,
     latent_dim: int,
+    context_dim: int = 0,
     floor: Tensor | float = 0.0,
     generator: torch.Generator,
 ) -> RoundtripModel:
@@ -81,9 +98,13 @@ def build_model(
     has_posterior = settings["objective"] != "adversarial"
     noise = build_noise(settings, features=features, floor=floor)
     code = posterior_outputs(latent_dim) if has_posterior else latent_dim
+    # In the paper only G and D_x take the context.
+    encodes_context = settings["objective"] != "adversarial"
+    code_inputs = latent_dim + context_dim
+    row_inputs = features + context_dim if encodes_context else features
     if settings["network"] == "residual":
         generator_network: nn.Module = ResidualMLP(
-            latent_dim,
+            code_inputs,
             noise.n_outputs,
             width=settings["generator_hidden"][0],
             blocks=len(settings["generator_hidden"]),
@@ -91,7 +112,7 @@ def build_model(
             generator=generator,
         )
         encoder: nn.Module = ResidualMLP(
-            features,
+            row_inputs,
             code,
             width=settings["encoder_hidden"][0],
             blocks=len(settings["encoder_hidden"]),
@@ -100,11 +121,17 @@ def build_model(
         )
     else:
         generator_network = mlp(
-            latent_dim, noise.n_outputs, settings["generator_hidden"], generator=generator
+            code_inputs, noise.n_outputs, settings["generator_hidden"], generator=generator
         )
-        encoder = mlp(features, code, settings["encoder_hidden"], generator=generator)
+        encoder = mlp(row_inputs, code, settings["encoder_hidden"], generator=generator)
     return RoundtripModel(
-        generator_network, encoder, latent_dim, noise=noise, has_posterior=has_posterior
+        generator_network,
+        encoder,
+        latent_dim,
+        noise=noise,
+        has_posterior=has_posterior,
+        context_dim=context_dim,
+        encodes_context=encodes_context,
     )
 
 
@@ -144,11 +171,11 @@ def fit_model(
     device = data.training.device
     generator = torch.Generator().manual_seed(seed)
     randomness = torch.Generator(device).manual_seed(seed + 1)
-    features = data.training.shape[1]
     model = build_model(
         settings,
-        features=features,
+        features=data.features,
         latent_dim=latent_dim,
+        context_dim=data.context_dim,
         floor=data.noise_floor.cpu(),
         generator=generator,
     ).to(device)
@@ -163,7 +190,7 @@ def fit_model(
             ) from error
     elif settings["network"] == "residual" and model.has_posterior:
         start_at_principal_components(model, data.spread(data.training, randomness))
-    objective = _objective(settings, model, features, generator, randomness)
+    objective = _objective(settings, model, data.training.shape[1], generator, randomness)
     # Rows that repeat within a batch would cost time and tell nothing; only the paper draws them.
     batch_size = settings["batch_size"]
     if settings["sampling"] == "shuffle":
@@ -173,7 +200,7 @@ def fit_model(
         batch_size,
         sampling=settings["sampling"],
         generator=randomness,
-        jitter=data.resolution.float() if data.jitter else None,
+        jitter=None if data.steps is None else data.steps.float(),
     )
     result = train(
         objective,
@@ -194,7 +221,7 @@ def fit_model(
 def _objective(
     settings: Mapping[str, Any],
     model: RoundtripModel,
-    features: int,
+    row_width: int,
     generator: torch.Generator,
     randomness: torch.Generator,
 ) -> Objective:
@@ -209,7 +236,7 @@ def _objective(
     discriminators = (
         discriminator(width, settings[name], generator=generator).to(model.device)
         for width, name in (
-            (features, "discriminator_x_hidden"),
+            (row_width, "discriminator_x_hidden"),
             (model.latent_dim, "discriminator_z_hidden"),
         )
     )

@@ -56,7 +56,7 @@ def search_latent_dim(
     checkpoint: Checkpoint | None,
 ) -> LatentSearch | None:
     """Train each candidate for a short while; None if there is nothing or no time to choose."""
-    candidates = latent_candidates(data.training.shape[1])
+    candidates = latent_candidates(data.features)
     epochs = TRIAL_SHARE * settings["max_epochs"]
     seconds = None if max_time is None else TRIAL_SHARE * max_time
     too_short = epochs < SHORTEST_TRIAL_EPOCHS or (seconds or math.inf) < SHORTEST_TRIAL_SECONDS

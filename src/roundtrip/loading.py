@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from roundtrip.context import Context
 from roundtrip.devices import resolve_device
 from roundtrip.estimator import Roundtrip
 from roundtrip.fitting import build_model
@@ -62,6 +63,7 @@ def _restored(
     est.history_ = content["history"]
     est.n_features_in_ = len(est.scaling_.shift)
     est.columns_ = content["columns"]
+    est.context_ = None if content["context"] is None else Context.restored(content["context"])
     if est.columns_ is not None and all(isinstance(name, str) for name in est.columns_):
         est.feature_names_in_ = np.array(est.columns_, dtype=object)
     est.stopped_by_ = content["stopped_by"]
@@ -70,6 +72,7 @@ def _restored(
         resolved(est.get_params()),
         features=est.n_features_in_,
         latent_dim=est.latent_dim_,
+        context_dim=0 if est.context_ is None else est.context_.width,
         generator=torch.Generator(),
     )
     model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})

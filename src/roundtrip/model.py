@@ -27,6 +27,10 @@ class RoundtripModel(nn.Module):
     sigma : standard deviation of the paper's observation noise N(x | G(z), sigma² I).
     noise : another observation model instead.
     has_posterior : whether H gives a Gaussian q(z | x), not only a point.
+    context_dim : numbers c that p(x | c) is conditioned on; 0: there are none. G then takes codes
+        `(z, c)` and H rows `(x, c)` side by side, `(rows, latent_dim + context_dim)` and `(rows,
+        features + context_dim)`.
+    encodes_context : whether H takes c, too; in the paper it does not.
 
     Any modules do. Both are used in evaluation mode when densities are estimated.
 
@@ -45,6 +49,8 @@ class RoundtripModel(nn.Module):
         *,
         noise: ObservationModel | None = None,
         has_posterior: bool = False,
+        context_dim: int = 0,
+        encodes_context: bool = True,
     ) -> None:
         super().__init__()
         for name, network in (("generator", generator), ("encoder", encoder)):
@@ -61,6 +67,8 @@ class RoundtripModel(nn.Module):
             noise = ConstantGaussian(1, sigma=sigma)
         self.noise = noise
         self.has_posterior = has_posterior
+        self.context_dim = context_dim
+        self.encodes_context = encodes_context
 
     @property
     def device(self) -> torch.device:
@@ -82,30 +90,50 @@ class RoundtripModel(nn.Module):
         other._modules["noise"] = noise
         return other
 
-    def decode(self, z: Tensor) -> Tensor:
+    def given(self, context: Tensor) -> "RoundtripModel":
+        """The model of p(x | context) for one context, `(context_dim,)`: one without a context."""
+        encoder = Conditioned(self.encoder, context) if self.encodes_context else self.encoder
+        return RoundtripModel(
+            Conditioned(self.generator, context),
+            encoder,
+            self.latent_dim,
+            noise=self.noise,
+            has_posterior=self.has_posterior,
+        )
+
+    def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """x and the context of rows `(x, c)`; without a context, x and nothing."""
+        features = rows.shape[-1] - self.context_dim
+        return rows[..., :features], rows[..., features:]
+
+    def decode(self, codes: Tensor) -> Tensor:
         """What G says about x given z, for the observation model; `(rows, noise.n_outputs)`."""
-        return self.generator(z.to(dtype_of(self.generator)))
+        return self.generator(codes.to(dtype_of(self.generator)))
 
-    def generate(self, z: Tensor) -> Tensor:
+    def generate(self, codes: Tensor) -> Tensor:
         """E(x | z), which is G(z) in the paper: `(rows, latent_dim)` → `(rows, features)`."""
-        return self.noise.mean(self.decode(z))
+        return self.noise.mean(self.decode(codes))
 
-    def encode(self, x: Tensor) -> Tensor:
+    def encode(self, rows: Tensor) -> Tensor:
         """H(x), `(rows, features)` → `(rows, latent_dim)`: a start, not a maximiser."""
-        outputs = self.encoder(x.to(dtype_of(self.encoder)))
+        outputs = self._encoded(rows)
         return outputs[:, : self.latent_dim] if self.has_posterior else outputs
 
-    def posterior(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _encoded(self, rows: Tensor) -> Tensor:
+        seen = rows if self.encodes_context else self.split(rows)[0]
+        return self.encoder(seen.to(dtype_of(self.encoder)))
+
+    def posterior(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Mean, `(rows, latent_dim)`, and lower Cholesky factor of the covariance of q(z | x)."""
         if not self.has_posterior:
             raise ValueError("this encoder gives a point, not a distribution of z")
         dim = self.latent_dim
-        outputs = self.encoder(x.to(dtype_of(self.encoder)))
+        outputs = self._encoded(rows)
         mean, entries = outputs.split([dim, posterior_outputs(dim) - dim], dim=1)
-        row, column = torch.tril_indices(dim, dim, device=x.device)
+        row, column = torch.tril_indices(dim, dim, device=rows.device)
         widths = softplus(entries) + SMALLEST_POSTERIOR_WIDTH
         entries = torch.where(row == column, widths, entries)
-        factor = outputs.new_zeros(len(x), dim, dim)
+        factor = outputs.new_zeros(len(rows), dim, dim)
         factor[:, row, column] = entries
         return mean, factor
 
@@ -120,6 +148,22 @@ class RoundtripModel(nn.Module):
     def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x, z) = log p(x | z) + log p(z), one value a row, in float64."""
         return self.log_likelihood(x, z) + self.log_prior(z)
+
+
+class Conditioned(nn.Module):
+    """A network with one context for all rows: it takes `(rows, inputs)` and fills in the rest."""
+
+    context: Tensor
+
+    def __init__(self, network: nn.Module, context: Tensor) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer("context", context, persistent=False)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """The network's answer for rows with the context beside them."""
+        context = self.context.to(rows.dtype).expand(len(rows), -1)
+        return self.network(torch.cat([rows, context], dim=1))
 
 
 def posterior_outputs(latent_dim: int) -> int:

@@ -52,35 +52,37 @@ def density_panels(
 def density_grid(
     panels: Mapping[str, Mapping[str, np.ndarray]], reach: Mapping[str, float]
 ) -> "Figure":
-    """Rows of density panels, each row on the colour scale of its first panel.
+    """Columns of density panels, each column on the colour scale of its first panel.
 
     Parameters
     ----------
-    panels : row → column → density on a regular grid, `(cells, cells)`; the first column should be
-        the truth.
-    reach : row → its panels show the square from -reach to reach.
+    panels : column → row → density on a regular grid, `(cells, cells)`; the first row should be the
+        truth.
+    reach : column → its panels show the square from -reach to reach.
 
     >>> import numpy as np
     >>> figure = density_grid({"a": {"truth": np.eye(3), "KDE": np.eye(3)}}, {"a": 1.0})
-    >>> len(figure.axes)
-    2
+    >>> len(figure.axes)  # two panels and a colour bar
+    3
     """
     columns = list(next(iter(panels.values())))
-    figure = _figure(figsize=(1.7 * len(columns) + 0.6, 1.8 * len(panels) + 0.4))
-    axes = figure.subplots(len(panels), len(columns), squeeze=False)
-    for row, (name, densities) in zip(axes, panels.items(), strict=True):
+    figure = _figure(figsize=(2.1 * len(panels) + 0.4, 1.75 * len(columns) + 0.6))
+    axes = figure.subplots(len(columns), len(panels), squeeze=False)
+    for place, (name, densities) in enumerate(panels.items()):
         top = max(float(next(iter(densities.values())).max()), np.finfo(float).tiny)
-        for ax, (column, density) in zip(row, densities.items(), strict=True):
-            extent = (-reach[name], reach[name], -reach[name], reach[name])
-            ax.imshow(density, extent=extent, origin="lower", vmin=0, vmax=top, cmap="viridis")
-            ax.tick_params(labelsize=7)
-            if ax is not row[0]:
-                ax.tick_params(labelleft=False)
-            if row is axes[0]:
-                ax.set_title(column, fontsize=9)
-        row[0].set_ylabel(f"{name}\nx₂", fontsize=9)
-    for ax in axes[-1]:
-        ax.set_xlabel("x₁", fontsize=8)
+        extent = (-reach[name], reach[name], -reach[name], reach[name])
+        for ax, (method, density) in zip(axes[:, place], densities.items(), strict=True):
+            image = ax.imshow(
+                density, extent=extent, origin="lower", vmin=0, vmax=top, cmap="viridis"
+            )
+            ax.tick_params(labelbottom=ax is axes[-1, place])
+            if place == 0:
+                ax.set_ylabel(f"{method}\nx₂")
+        axes[0, place].set_title(name)
+        axes[-1, place].set_xlabel("x₁")
+        figure.colorbar(
+            image, ax=axes[:, place], location="bottom", label="density", extend="max", aspect=12
+        )
     return figure
 
 

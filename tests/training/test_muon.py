@@ -74,3 +74,14 @@ def test_stacks_are_the_weights_and_gradients():
     torch.testing.assert_close(stacks[0].grad[1], hidden[1].grad)
     stacks[0][1] = 3.0
     assert (hidden[1] == 3.0).all()
+
+
+def test_momentum_that_dies_out_leaves_finite_weights():
+    """One gradient and then none: the momentum falls below what float32 can square."""
+    weights = torch.zeros(1, 8, 8)
+    optimizer = Muon([weights], lr=1e-3)
+    weights.grad = torch.randn(1, 8, 8, generator=torch.Generator().manual_seed(0))
+    for _ in range(2000):
+        optimizer.step()
+        weights.grad = torch.zeros_like(weights)
+    assert weights.isfinite().all()

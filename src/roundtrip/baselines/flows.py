@@ -94,6 +94,7 @@ class FlowBaseline(DensityBaseline):
         )
         self.flow_ = flow
         self.n_iter_ = result.n_epochs
+        self.stopped_by_ = result.stopped_by
         self.best_epoch_ = result.best_epoch
         self.validation_log_likelihood_ = result.best_score
         self.history_ = result.history

@@ -83,7 +83,8 @@ def load_arem(
     check_choice("dequantize", dequantize, (True, False))
     check_choice("split", split, ("rows", "recordings"))
     raw = fetch("AReM", _FORMS, _DOWNLOADS, check=_check, data_home=data_home, download=download)
-    X = spread(raw.X, _HALF_STEP, rng) if dequantize else raw.X
+    noisy = spread(raw.X, _HALF_STEP, rng)  # drawn in any case, so that the split is the same
+    X = noisy if dequantize else raw.X
     parts = split_rows(len(X), rng) if split == "rows" else split_groups(_merge_equal(raw), rng)
     return Dataset.from_parts(
         "AReM",

@@ -46,8 +46,8 @@ def load_casp(
     rng = np.random.default_rng(check_integer("random_state", random_state, minimum=0))
     check_choice("dequantize", dequantize, (True, False))
     X = fetch("CASP", _FORMS, _DOWNLOADS, check=_check, data_home=data_home, download=download)
-    if dequantize:
-        X = spread(X, 0.5, rng, columns=[_COUNT])
+    noisy = spread(X, 0.5, rng, columns=[_COUNT])  # in any case, so that the split is the same
+    X = noisy if dequantize else X
     return Dataset.from_parts(
         "CASP",
         min_max(X),

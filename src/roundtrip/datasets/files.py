@@ -184,14 +184,24 @@ def _read(
         check(data)
     except (MemoryError, PermissionError):
         raise
+    except OSError as error:
+        if error.errno is not None:  # of the file system; those of gzip have no number
+            raise
+        raise _damaged(dataset, paths, error, downloads) from error
     except Exception as error:  # every parser has its own kinds of error for a damaged file
-        files = ", ".join(map(str, paths))
-        reason = error.args[0] if isinstance(error, KeyError) else error  # its text is in quotes
-        raise DatasetDamagedError(
-            f"{files}: not the {dataset} data as published: {str(reason).rstrip('.')}. "
-            f"Get {_where(downloads)} instead"
-        ) from error
+        raise _damaged(dataset, paths, error, downloads) from error
     return data
+
+
+def _damaged(
+    dataset: str, paths: list[Path], error: Exception, downloads: Sequence[Download]
+) -> DatasetDamagedError:
+    files = ", ".join(map(str, paths))
+    reason = error.args[0] if isinstance(error, KeyError) else error  # its text is in quotes
+    return DatasetDamagedError(
+        f"{files}: not the {dataset} data as published: {str(reason).rstrip('.')}. "
+        f"Get {_where(downloads)} instead"
+    )
 
 
 def _download_all(dataset: str, downloads: Sequence[Download], cache: Path) -> list[Path]:

@@ -170,7 +170,8 @@ def _load(
         data_home=data_home,
         download=download,
     )
-    X = spread(raw.X, 0.5, rng) if dequantize and source.integers else raw.X
+    noisy = spread(raw.X, 0.5, rng)  # drawn in any case, so that the split is the same
+    X = noisy if dequantize and source.integers else raw.X
     return Dataset.from_parts(
         source.name,
         X,

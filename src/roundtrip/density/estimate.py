@@ -1,6 +1,8 @@
 """`estimate`: the one door to every density method."""
 
 import warnings
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ def estimate(
     model: RoundtripModel,
     x: Any,
     *,
+    context: Any = None,
     method: str = "adaptive",
     tol: float = 0.05,
     max_evaluations: int = DEFAULT_EVALUATIONS,
@@ -39,6 +42,7 @@ def estimate(
     ----------
     model : the networks, prior and noise.
     x : array or tensor, `(rows, features)`.
+    context : of each row, `(rows, context_dim)`, for a model that has one.
     method : "adaptive", importance sampling to a tolerance; "importance", eq. (5), with the paper's
         proposal; or "laplace", eq. (12).
     tol : standard error of each log density, in nats, at which sampling stops (adaptive).
@@ -79,9 +83,9 @@ def estimate(
             "method='adaptive'"
         )
     points = _as_points(x).to(model.device)
-    was_training = model.training
-    model.eval()
-    try:
+    seed = _seed(random_state)
+
+    def of_points(model: RoundtripModel, points: Tensor) -> DensityEstimate:
         _check_networks(model, points[:1])
         if method == "laplace":
             return laplace(model, points)
@@ -92,21 +96,53 @@ def estimate(
                 n_samples=n_samples,
                 scale=scale,
                 df=df,
-                seed=_seed(random_state),
+                seed=seed,
                 verbose=verbose,
             )
-        result = adaptive(
-            model,
-            points,
-            tol=tol,
-            max_evaluations=max_evaluations,
-            seed=_seed(random_state),
-            verbose=verbose,
+        return adaptive(
+            model, points, tol=tol, max_evaluations=max_evaluations, seed=seed, verbose=verbose
         )
+
+    was_training = model.training
+    model.eval()
+    try:
+        if model.context_dim:
+            result = _given_context(of_points, model, points, context)
+        else:
+            result = of_points(model, points)
     finally:
         model.train(was_training)
-    _warn_of_failures(result, tol, max_evaluations)
+    if method == "adaptive":
+        _warn_of_failures(result, tol, max_evaluations)
     return result
+
+
+def _given_context(
+    of_points: Callable[[RoundtripModel, Tensor], DensityEstimate],
+    model: RoundtripModel,
+    points: Tensor,
+    context: Any,
+) -> DensityEstimate:
+    """The rows of each context by the model for that context, put together in their order."""
+    contexts = _as_points(context).to(model.device)
+    if contexts.shape != (len(points), model.context_dim):
+        raise ValueError(
+            f"context must have shape {(len(points), model.context_dim)}, got "
+            f"{tuple(contexts.shape)}"
+        )
+    distinct, group = torch.unique(contexts, dim=0, return_inverse=True)
+    order = torch.argsort(group, stable=True)
+    parts = [
+        of_points(model.given(each), points[group == number])
+        for number, each in enumerate(distinct)
+    ]
+    place = np.argsort(order.cpu().numpy())
+    columns: dict[str, Any] = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])[place]
+        for field in fields(DensityEstimate)
+        if field.name not in ("method", "index")
+    }
+    return DensityEstimate(**columns, method=parts[0].method)
 
 
 def _warn_of_failures(result: DensityEstimate, tol: float, max_evaluations: int) -> None:

@@ -84,13 +84,18 @@ def importance_over_sigmas(
     sigmas: Tensor,
     seed: int,
 ) -> Tensor:
-    """log p(x) for every sigma of a grid, `(rows, sigmas)`, from one set of G evaluations."""
+    """log p(x) for every sigma of a grid, `(rows, sigmas)`, from one set of G evaluations.
+
+    Rows of x may have a context beside them.
+    """
     parts = []
-    for points, z, log_ratio in _draws(model, x, n_samples, scale, df, seed):
-        generated = map_blocks(model.generate, z.flatten(0, 1), EVALUATIONS_PER_CALL)
+    for rows, z, log_ratio in _draws(model, x, n_samples, scale, df, seed):
+        points, context = model.split(rows)
+        codes = torch.cat([z, context[:, None].expand(-1, z.shape[1], -1)], dim=-1)
+        generated = map_blocks(model.generate, codes.flatten(0, 1), EVALUATIONS_PER_CALL)
         residual = points[:, None, :] - generated.view(*z.shape[:2], -1).double()
         squared = residual.square().sum(-1)
-        log_likelihood = isotropic_log_prob(squared[..., None], sigmas, x.shape[1])
+        log_likelihood = isotropic_log_prob(squared[..., None], sigmas, points.shape[1])
         parts.append(torch.logsumexp(log_likelihood + log_ratio[..., None], dim=1))
     return torch.cat(parts) - math.log(n_samples)
 

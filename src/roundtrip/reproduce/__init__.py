@@ -1,7 +1,9 @@
 """Every figure and table of the paper, computed anew and set beside the paper's own."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
+from roundtrip.atomic import check_writable
 from roundtrip.parameters import check_choice
 from roundtrip.reproduce.bias import bias
 from roundtrip.reproduce.fig2 import fig2
@@ -18,10 +20,19 @@ EXPERIMENTS: dict[str, Callable[[Request], str]] = {
     "bias": bias,
 }
 
+PLANNED = {"fig3": "image models", "table2": "the outlier detector"}
+
 __all__ = ["EXPERIMENTS", "Request", "reproduce"]
 
 
 def reproduce(request: Request) -> str:
     """Compute a figure or table, write it into the request's folder; its page in Markdown."""
-    check_choice("name", request.name, list(EXPERIMENTS))
+    check_choice("name", request.name, [*EXPERIMENTS, *PLANNED])
+    if request.name in PLANNED:
+        raise ValueError(f"{request.name} is not there yet: it comes with {PLANNED[request.name]}")
+    for package, extra in (("matplotlib", "plots"), ("zuko", "baselines")):
+        if find_spec(package) is None:  # now, not after an hour of fitting
+            raise ImportError(f"{package} is missing: pip install 'roundtrip[{extra}]'")
+    request.folder.mkdir(parents=True, exist_ok=True)
+    check_writable(request.folder / "runs.json")
     return EXPERIMENTS[request.name](request)

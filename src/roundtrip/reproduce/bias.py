@@ -1,6 +1,7 @@
 """The bias of the published weights on linear models, whose density is known exactly."""
 
 import math
+import time
 from functools import partial
 from typing import Any
 
@@ -21,13 +22,14 @@ ROWS, DRAWS, QUICK_DRAWS = 50, 40_000, 4_000
 
 def bias(request: Request) -> str:
     """Both estimators on linear models of growing latent dimension; picture and page."""
-    runs = request.runs
+    request.refuse("methods", "seeds", "budget", "paper_budget")
+    runs = request.runs()
     draws = QUICK_DRAWS if request.quick else DRAWS
     latent_dims = QUICK_LATENT_DIMS if request.quick else LATENT_DIMS
     log = Log(len(latent_dims), quiet=request.quiet)
     records = []
     for latent_dim in latent_dims:
-        key = {"latent_dim": latent_dim, "seed": 0, "draws": draws}
+        key = {"latent_dim": latent_dim, "seed": latent_dim, "draws": draws}
         records.append(log.run(runs, key, partial(_measure, latent_dim, draws), "published_error"))
     curves: dict[str, dict[float, float]] = {
         "published weights": {r["latent_dim"]: r["published_error"] for r in records},
@@ -83,6 +85,7 @@ def narrow_limit(latent_dim: int) -> float:
 
 @torch.no_grad()
 def _measure(latent_dim: int, draws: int) -> dict[str, Any]:
+    start = time.perf_counter()
     generator = torch.Generator().manual_seed(latent_dim)
     weight = torch.randn(FEATURES, latent_dim, generator=generator, dtype=torch.float64)
     weight /= math.sqrt(FEATURES)
@@ -108,7 +111,7 @@ def _measure(latent_dim: int, draws: int) -> dict[str, Any]:
         error = values - truth
         record[f"{name}_error"] = float(error.mean())
         record[f"{name}_standard_error"] = float(error.std(ddof=1) / np.sqrt(len(error)))
-    return record
+    return record | {"seconds": time.perf_counter() - start}
 
 
 def _linear(weight: torch.Tensor) -> torch.nn.Linear:

@@ -1,7 +1,5 @@
 """Fig. 2: the three simulated densities, true and as each method estimates them."""
 
-import time
-import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,28 +9,28 @@ import numpy as np
 
 from roundtrip.atomic import atomic_write
 from roundtrip.datasets import SimulatedData
-from roundtrip.density import DensityWarning
-from roundtrip.estimator import Roundtrip
 from roundtrip.plots import density_grid
+from roundtrip.reproduce.fits import log_density, settings_name, timed_fit, told
 from roundtrip.reproduce.methods import FIGURE_METHODS, PAPER, make_method
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log, Runs
-from roundtrip.reproduce.simulations import MIXTURE_SD, ROWS, SIMULATIONS, TEST_ROWS
+from roundtrip.reproduce.simulations import MIXTURE, MIXTURE_SD, SIMULATIONS, sizes
 
 BUDGET, PAPER_BUDGET, QUICK_BUDGET = 120.0, 900.0, 3.0
 CELLS, QUICK_CELLS = 100, 30
-PICTURE_EVALUATIONS = 1500
-QUICK_ROWS, QUICK_TEST_ROWS = 3000, 300
-MIXTURE = f"mixture, sd {MIXTURE_SD}"
+PICTURE_TOL = 0.1
 
 
 def fig2(request: Request) -> str:
-    """Fit every method to every simulation; the picture, and the table in Markdown."""
-    runs, methods = request.runs, request.chosen(FIGURE_METHODS)
+    """Fit every method to every simulation; the picture, and the page in Markdown."""
+    request.refuse("seeds")
+    runs, methods = request.runs(), request.chosen(FIGURE_METHODS)
     log = Log(len(SIMULATIONS) * len(methods), quiet=request.quiet)
     for dataset in SIMULATIONS:
         for method in methods:
             key = _key(request, dataset, method)
+            if not _density_file(request, key).exists():
+                runs.forget(key)  # its part of the picture is lost
             log.run(runs, key, partial(_measure, request, key), "gap_to_truth")
     request.write_figure(_picture(request, methods))
     text = _page(request, runs, methods)
@@ -42,44 +40,43 @@ def fig2(request: Request) -> str:
 
 def _key(request: Request, dataset: str, method: str) -> dict[str, Any]:
     budget = request.seconds(method, own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
-    return {"dataset": dataset, "method": method, "seed": 0, "budget": budget}
+    settings = settings_name(_estimator(method))
+    return {
+        "dataset": dataset,
+        "method": method,
+        "seed": 0,
+        "budget": budget,
+        "settings": settings,
+    }
+
+
+def _estimator(method: str) -> Any:
+    return make_method(method, seed=0, latent_dim=2, scale=None)
 
 
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
-    dataset, seed = key["dataset"], key["seed"]
-    rows, test_rows = (QUICK_ROWS, QUICK_TEST_ROWS) if request.quick else (ROWS, TEST_ROWS)
-    data = SIMULATIONS[dataset].make(rows, seed)
+    dataset = key["dataset"]
+    rows, test_rows = sizes(quick=request.quick)
+    data = SIMULATIONS[dataset].make(rows, key["seed"])
     test, train = data.X[:test_rows], data.X[test_rows:]
-    est = make_method(key["method"], seed=seed, latent_dim=2, scale=None)
-    start = time.perf_counter()
-    est.fit(train, max_time=key["budget"])
-    seconds = time.perf_counter() - start
-    with warnings.catch_warnings():
-        # Far from all data an estimate may not be certain; there the picture is dark anyway.
-        warnings.simplefilter("ignore", DensityWarning)
-        gap = est.score_samples(test) - data.log_density(test)
-        density = np.exp(_roughly(est, _grid(request, dataset)))
-        details = _valleys(est, data) if dataset == MIXTURE else {}
-    path = _density_file(request, dataset, key["method"])
+    est = _estimator(key["method"])
+    record = timed_fit(est, train, max_time=key["budget"])
+    scores, details = log_density(est, test, quick=request.quick)
+    gap = scores - data.log_density(test)
+    # Far from all data an estimate may not be certain; there the picture is dark anyway.
+    grid, _ = log_density(est, _grid(request, dataset), quick=True, tol=PICTURE_TOL)
+    path = _density_file(request, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
-        np.save(temporary, density.astype(np.float32))
+        np.save(temporary, np.exp(grid).astype(np.float32))
     return {
         "truth": float(data.log_density(test).mean()),
         "gap_to_truth": float(gap.mean()),
         "gap_standard_error": float(gap.std(ddof=1) / np.sqrt(len(gap))),
-        "fit_seconds": seconds,
-        "epochs": getattr(est, "n_iter_", None),
-        "stopped_by": getattr(est, "stopped_by_", None),
+        **(_valleys(est, data) if dataset == MIXTURE else {}),
         **details,
+        **record,
     }
-
-
-def _roughly(est: Any, points: np.ndarray) -> np.ndarray:
-    """Log densities to the precision of a picture."""
-    if isinstance(est, Roundtrip):
-        return est.density(points, tol=0.1, max_evaluations=PICTURE_EVALUATIONS).log_density
-    return est.score_samples(points)
 
 
 def _valleys(est: Any, data: SimulatedData) -> dict[str, float]:
@@ -87,11 +84,9 @@ def _valleys(est: Any, data: SimulatedData) -> dict[str, float]:
     modes = np.stack(np.meshgrid([-1.0, 0, 1], [-1.0, 0, 1]), axis=-1).reshape(-1, 2)
     halves = np.stack(np.meshgrid([-0.5, 0.5], [-1.0, 0, 1]), axis=-1).reshape(-1, 2)
     valleys = np.concatenate([halves, halves[:, ::-1]])
-
-    def depth(log_density: Any) -> float:
-        return float(log_density(modes).mean() - log_density(valleys).mean())
-
-    return {"valley_depth": depth(est.score_samples), "true_depth": depth(data.log_density)}
+    at_modes, at_valleys = (log_density(est, x, quick=False)[0].mean() for x in (modes, valleys))
+    true_depth = data.log_density(modes).mean() - data.log_density(valleys).mean()
+    return {"valley_depth": float(at_modes - at_valleys), "true_depth": float(true_depth)}
 
 
 def _cells(request: Request) -> int:
@@ -105,8 +100,9 @@ def _grid(request: Request, dataset: str) -> np.ndarray:
     return np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2)
 
 
-def _density_file(request: Request, dataset: str, method: str) -> Path:
-    name = "".join(c if c.isalnum() else "-" for c in f"{dataset}--{method}")
+def _density_file(request: Request, key: Mapping[str, Any]) -> Path:
+    words = f"{key['dataset']}-{key['method']}-{key['budget']:g}-{key['settings']}"
+    name = "".join(c if c.isalnum() or c in ".-" else "_" for c in words)
     return request.folder / "densities" / f"{name}.npy"
 
 
@@ -117,29 +113,33 @@ def _picture(request: Request, methods: list[str]) -> Any:
         truth = np.exp(simulation.make(1, 0).log_density(_grid(request, dataset)))
         panels[dataset] = {"truth": truth.reshape(cells, cells)}
         for method in methods:
-            density = np.load(_density_file(request, dataset, method))
+            density = np.load(_density_file(request, _key(request, dataset, method)))
             panels[dataset][method] = density.reshape(cells, cells)
     return density_grid(panels, {name: each.reach for name, each in SIMULATIONS.items()})
 
 
 def _page(request: Request, runs: Runs, methods: list[str]) -> str:
+    records = {
+        method: [runs[_key(request, dataset, method)] for dataset in SIMULATIONS]
+        for method in methods
+    }
     rows = []
-    for method in methods:
-        records = [runs.find(_key(request, dataset, method)) or {} for dataset in SIMULATIONS]
-        gaps = [f"{r['gap_to_truth']:+.3f} ± {r['gap_standard_error']:.3f}" for r in records]
-        rows.append([method, *gaps, f"{records[0]['valley_depth']:.1f}"])
-    first = runs.find(_key(request, MIXTURE, methods[0])) or {}
-    rows.append(["truth", *("0" for _ in SIMULATIONS), f"{first['true_depth']:.1f}"])
-    header = ["method", *(f"{name}: gap, nats" for name in SIMULATIONS), "valley depth, nats"]
-    budget, paper = (_key(request, MIXTURE, method)["budget"] for method in ("KDE", PAPER))
+    for method, found in records.items():
+        gaps = [f"{r['gap_to_truth']:+.3f} ± {r['gap_standard_error']:.3f}" for r in found]
+        seconds = "/".join(f"{r['fit_seconds']:.0f}" for r in found)
+        rows.append([method, *gaps, f"{found[0]['valley_depth']:.1f}", seconds])
+    first = records[methods[0]][0]
+    rows.append(["truth", *("0" for _ in SIMULATIONS), f"{first['true_depth']:.1f}", ""])
+    gaps_header = (f"{name}: gap, nats" for name in SIMULATIONS)
+    header = ["method", *gaps_header, "valley depth, nats", "fit, s"]
+    points, _ = sizes(quick=request.quick)
     settings = (
-        f"{QUICK_ROWS if request.quick else ROWS:,} points, a tenth held out; seed 0; seconds a "
-        f"fit: {budget:g}, the paper's preset {paper:g}; {first['threads']} threads. The mixture "
-        f"has components of sd {MIXTURE_SD} (the paper prints 0.5, at which there are no separate "
-        "modes)."
+        f"{points:,} points, a tenth held out; seed 0; at most {BUDGET:g} s a fit, the paper's "
+        f"preset {PAPER_BUDGET:g} s; {first['threads']} threads. The mixture has components of sd "
+        f"{MIXTURE_SD} (the paper prints 0.5, at which there are no separate modes)."
     )
     if request.quick:
-        settings += " Quick run: few points and a coarse grid; its figures mean little."
+        settings += " Quick run: few points, a coarse grid, hardly any training; it means little."
     parts = [
         "# Fig. 2: simulated densities",
         settings,
@@ -147,6 +147,8 @@ def _page(request: Request, runs: Runs, methods: list[str]) -> str:
         "Gap: mean log-likelihood of held-out points less that of the truth, ± its standard error. "
         "Valley depth: how much lower the log density of the mixture is half-way between "
         "neighbouring modes than at the modes.",
-        "![true and estimated densities](fig2.png)",
     ]
+    for dataset, record in zip(SIMULATIONS, records.get(PAPER, []), strict=False):
+        parts.append(f"Paper's preset on {dataset}: {told(record)}.")
+    parts.append("![true and estimated densities](fig2.png)")
     return "\n\n".join(parts) + "\n"

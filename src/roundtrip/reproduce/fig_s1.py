@@ -10,8 +10,8 @@ from roundtrip.density.adaptive import settled_proposal
 from roundtrip.density.importance import encoded
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.estimator import Roundtrip
-from roundtrip.loading import load
 from roundtrip.plots import lines
+from roundtrip.reproduce.fits import settings_name, timed_fit, told
 from roundtrip.reproduce.methods import PAPER, make_method
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
@@ -20,20 +20,16 @@ from roundtrip.reproduce.simulations import ROWS, SIMULATIONS, TEST_ROWS
 PAPER_BUDGET, QUICK_BUDGET = 900.0, 20.0
 POINT = (3.0, 3.0)
 PAPER_DRAWS = 40_000
-SCALE = 0.5
-"""Width of the authors' proposal on the involute."""
-
 Z_1 = np.linspace(-4, 4, 801)
 
 
 def fig_s1(request: Request) -> str:
     """Fit the paper's preset to the involute; the picture, and its figures in Markdown."""
-    request.chosen([PAPER])
+    request.refuse("methods", "seeds", "budget")
     budget = request.seconds(PAPER, own=PAPER_BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
-    key = {"dataset": "involute", "method": PAPER, "seed": 0, "budget": budget}
-    runs = request.runs
+    key = {"seed": 0, "budget": budget, "settings": settings_name(_estimator())}
     record = Log(1, quiet=request.quiet).run(
-        runs, key, lambda: _measure(request, key), "log_density"
+        request.runs(), key, lambda: _measure(request, key), "log_density"
     )
     curves = {
         name: dict(zip(Z_1.tolist(), values, strict=True))
@@ -52,35 +48,31 @@ def fig_s1(request: Request) -> str:
     return text
 
 
-def _fitted(request: Request, key: Mapping[str, Any]) -> Roundtrip:
-    """The model of the figure, from its file if it was fitted before."""
-    path = request.folder / "models" / "involute.rt"
-    if path.exists():
-        return load(path)
-    data = SIMULATIONS["involute"].make(ROWS, key["seed"])
-    est: Roundtrip = make_method(PAPER, seed=key["seed"], latent_dim=2, scale=None)
-    est.set_params(verbose=0 if request.quiet else 1)
-    est.fit(data.X[TEST_ROWS:], max_time=key["budget"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    est.save(path)
-    return est
+def _estimator() -> Roundtrip:
+    return make_method(PAPER, seed=0, latent_dim=2, scale=None)
 
 
 @torch.no_grad()
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
-    est = _fitted(request, key)
-    model, x = est.model_, torch.tensor([POINT], dtype=torch.float64)
+    data = SIMULATIONS["involute"].make(ROWS, key["seed"])
+    est = _estimator().set_params(verbose=0 if request.quiet else 1)
+    with torch.enable_grad():
+        record = timed_fit(est, data.X[TEST_ROWS:], max_time=key["budget"])
+    model = est.model_
+    x = torch.tensor([POINT], dtype=torch.float64, device=model.device)
     start = encoded(model, x)
     z = start.repeat(len(Z_1), 1)
-    z[:, 0] = torch.from_numpy(Z_1)
+    z[:, 0] = torch.from_numpy(Z_1).to(z)
     log_prior = model.log_prior(z)
     log_likelihood = model.log_likelihood(x.expand(len(z), -1), z)
     log_curves = {
         "p(z)": log_prior,
         "p(x | z)": log_likelihood,
         "p(z | x)": log_prior + log_likelihood,
-        "q(z), the paper's": student_t_log_prob((z - start) / SCALE, df=1.0),
-        "q(z), adaptive": settled_proposal(model, x, seed=key["seed"]).log_prob(z[None])[0],
+        "q(z), the paper's": student_t_log_prob((z - start) / est.proposal_scale, est.proposal_df),
+        "q(z), adaptive": settled_proposal(model, x, tol=est.tol, seed=est.scoring_seed_).log_prob(
+            z[None]
+        )[0],
     }
     adaptive = est.density(np.array([POINT]))
     importance = est.density(np.array([POINT]), method="importance", n_samples=PAPER_DRAWS)
@@ -88,8 +80,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
         "point": list(POINT),
         "encoded": start[0].tolist(),
         "sigma": est.sigma_,
-        "epochs": est.n_iter_,
-        "stopped_by": est.stopped_by_,
+        **record,
         "log_density": float(adaptive.log_density[0]),
         "std_error": float(adaptive.std_error[0]),
         "evaluations": int(adaptive.n_evaluations[0]),
@@ -97,7 +88,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
         "importance_log_density": float(importance.log_density[0]),
         "importance_std_error": float(importance.std_error[0]),
         "importance_ess": float(importance.ess[0]),
-        "true_log_density": float(SIMULATIONS["involute"].make(1, 0).log_density([POINT])[0]),
+        "true_log_density": float(data.log_density([POINT])[0]),
         "curves": {
             name: [round(v, 6) for v in torch.exp(value - value.max()).tolist()]
             for name, value in log_curves.items()
@@ -107,8 +98,8 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
 
 def _page(request: Request, record: Mapping[str, Any]) -> str:
     settings = (
-        f"Paper's preset on the involute ({ROWS - TEST_ROWS:,} points, seed 0, {record['epochs']} "
-        f"epochs, at most {record['budget']:g} s, sigma {record['sigma']:g}), at x = (3, 3)."
+        f"Paper's preset on the involute ({record['train_rows']:,} points, seed 0: {told(record)}; "
+        f"sigma {record['sigma']:g}), at x = (3, 3)."
     )
     if request.quick:
         settings += " Quick run: the model is hardly trained."

@@ -38,7 +38,8 @@ def biased_log_density(
     """
     rng = np.random.default_rng(seed)
     values = np.empty(len(x))
-    for row, (point, start) in enumerate(zip(x.double(), encoded(model, x), strict=True)):
+    x = x.double().to(model.device)
+    for row, (point, start) in enumerate(zip(x, encoded(model, x), strict=True)):
         draws, _ = student_t_draws(n_samples, model.latent_dim, df, rng)
         draws = draws.to(point.device)
         z = start + scale * draws

@@ -24,10 +24,12 @@ class Request:
     output : folder for results; each figure or table has a folder of its own in it.
     quick : reduced settings, to see it work; results go to a folder of their own.
     methods : which to compare; None: all of the figure or table.
-    seeds : how many times each is fitted, with seeds 0, 1, ...
+    seeds : how many times each is fitted, with seeds 0, 1, ...; None: 3 for tables, 1 if quick.
+        Figures are of one seed.
     budget : seconds a fit; None: the figure's own.
     paper_budget : the same for the paper's preset.
     data_home : folder with the data sets; None: ROUNDTRIP_DATA, the cache or a download.
+    download : whether data sets that are not there may be downloaded.
     quiet : tell nothing on stderr.
     """
 
@@ -35,14 +37,16 @@ class Request:
     output: Path = Path("results")
     quick: bool = False
     methods: Sequence[str] | None = None
-    seeds: int = 3
+    seeds: int | None = None
     budget: float | None = None
     paper_budget: float | None = None
     data_home: Path | None = None
+    download: bool = False
     quiet: bool = False
 
     def __post_init__(self) -> None:
-        check_integer("seeds", self.seeds, minimum=1)
+        if self.seeds is not None:
+            check_integer("seeds", self.seeds, minimum=1)
         for name in ("budget", "paper_budget"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0)
@@ -52,10 +56,15 @@ class Request:
         """Where the results of this request go."""
         return self.output / (f"{self.name}-quick" if self.quick else self.name)
 
-    @property
     def runs(self) -> Runs:
         """The single results that are known."""
         return Runs(self.folder / "runs.json")
+
+    def refuse(self, *options: str) -> None:
+        """Raise a `ValueError` if one of these options was given: this figure has no use for it."""
+        for option in options:
+            if getattr(self, option) is not None:
+                raise ValueError(f"{self.name} has no {option.replace('_', ' ')} to choose")
 
     def chosen(self, known: Sequence[str]) -> list[str]:
         """The methods that were asked for, in the figure's own order."""
@@ -81,9 +90,13 @@ class Request:
     def write_figure(self, figure: "Figure") -> None:
         """Write a picture as PNG and as SVG."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for suffix in ("png", "svg"):
-            with atomic_write(self.folder / f"{self.name}.{suffix}") as temporary:
-                figure.savefig(temporary, dpi=150, metadata=_WITHOUT_DATE[suffix])
+        from matplotlib import rc_context
+
+        # The same numbers give the same file: no date, and ids that are not random.
+        with rc_context({"svg.hashsalt": self.name}):
+            for suffix, metadata in (("png", {}), ("svg", {"Date": None})):
+                with atomic_write(self.folder / f"{self.name}.{suffix}") as temporary:
+                    figure.savefig(temporary, dpi=150, metadata=metadata)
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -97,7 +110,3 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [header, *rows]
     text = ["| " + " | ".join(line) + " |" for line in lines]
     return "\n".join([text[0], "|---" * len(header) + "|", *text[1:]])
-
-
-# The same numbers give the same file.
-_WITHOUT_DATE = {"png": {}, "svg": {"Date": None}}

@@ -4,10 +4,11 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sklearn
 import torch
 from rich.console import Console
@@ -33,21 +34,22 @@ class Runs:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records: list[dict[str, Any]] = []
-        if path.exists():
-            try:
-                self.records = json.loads(path.read_text())
-            except ValueError as error:
-                raise ValueError(
-                    f"{path} is not a file of results ({error}); move it away to begin anew"
-                ) from error
+        self._read()
 
     def find(self, key: Key) -> dict[str, Any] | None:
         """The first record that agrees with all entries of `key`."""
-        return next(iter(self.matching(key)), None)
+        return next((record for record in self.records if _same(record, key)), None)
 
-    def matching(self, key: Key) -> Iterable[dict[str, Any]]:
-        """All records that agree with all entries of `key`."""
-        return (r for r in self.records if all(r.get(name) == key[name] for name in key))
+    def __getitem__(self, key: Key) -> dict[str, Any]:
+        """The record of a key that was computed."""
+        found = self.find(key)
+        if found is None:
+            raise KeyError(str(dict(key)))
+        return found
+
+    def forget(self, key: Key) -> None:
+        """Leave out the record of a key, if there is one."""
+        self.records = [record for record in self.records if record is not self.find(key)]
 
     def computed(self, key: Key, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """The record of `key`; computed and written to the file if it is not there yet."""
@@ -55,11 +57,33 @@ class Runs:
         if found is not None:
             return found
         record = {**key, **compute(), **environment()}
-        self.records.append(record)
+        text = json.dumps(record, allow_nan=False)
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        earlier = self.records
+        self._read()
+        # What another process has added meanwhile stays.
+        self.records = earlier + [r for r in self.records if r not in earlier and not _same(r, key)]
+        self.records.append(json.loads(text))
         with atomic_write(self.path) as temporary:
-            temporary.write_text(json.dumps(self.records, indent=2) + "\n")
-        return record
+            temporary.write_text(json.dumps(self.records, indent=1) + "\n")
+        return self.records[-1]
+
+    def _read(self) -> None:
+        if not self.path.exists():
+            return
+        try:
+            records = json.loads(self.path.read_text())
+            if not (isinstance(records, list) and all(isinstance(r, dict) for r in records)):
+                raise ValueError("it holds no list of records")
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path} is not a file of results ({error}); move it away to begin anew"
+            ) from error
+        self.records = records
+
+
+def _same(record: Key, key: Key) -> bool:
+    return all(record.get(name) == value for name, value in key.items())
 
 
 def environment() -> dict[str, Any]:
@@ -67,6 +91,7 @@ def environment() -> dict[str, Any]:
     return {
         "roundtrip": __version__,
         "torch": torch.__version__,
+        "numpy": np.__version__,
         "scikit_learn": sklearn.__version__,
         "python": platform.python_version(),
         "threads": torch.get_num_threads(),
@@ -87,7 +112,8 @@ class Log:
     ) -> dict[str, Any]:
         """`runs.computed`, told about; `result` names the number to show."""
         self._done += 1
-        name = f"[{self._done}/{self._total}] " + ", ".join(str(value) for value in key.values())
+        parts = [f"{part} {value}" for part, value in key.items() if part != "settings"]
+        name = f"[{self._done}/{self._total}] " + ", ".join(parts)
         if runs.find(key) is not None:
             self._console.print(f"{name}: known", markup=False)
             return runs.computed(key, compute)

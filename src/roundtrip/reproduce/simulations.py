@@ -13,8 +13,12 @@ from roundtrip.datasets import (
 ROWS, TEST_ROWS = 20_000, 2_000
 """The paper's 20,000 points, a tenth of them held out."""
 
+QUICK_ROWS, QUICK_TEST_ROWS = 3_000, 200
+
 MIXTURE_SD = 0.1
 """The paper prints 0.5, at which the modes merge; its figure and the authors' code are of 0.1."""
+
+MIXTURE = f"mixture, sd {MIXTURE_SD}"
 
 
 @dataclass(frozen=True)
@@ -26,9 +30,18 @@ class Simulation:
 
 
 SIMULATIONS = {
-    f"mixture, sd {MIXTURE_SD}": Simulation(
+    MIXTURE: Simulation(
         lambda rows, seed: make_independent_mixture(rows, sd=MIXTURE_SD, random_state=seed), 1.5
     ),
     "octagon": Simulation(lambda rows, seed: make_octagon_mixture(rows, random_state=seed), 5.5),
     "involute": Simulation(lambda rows, seed: make_involute(rows, random_state=seed), 7.5),
 }
+
+
+def sizes(*, quick: bool) -> tuple[int, int]:
+    """Rows in all, and rows held out of them.
+
+    >>> sizes(quick=False)
+    (20000, 2000)
+    """
+    return (QUICK_ROWS, QUICK_TEST_ROWS) if quick else (ROWS, TEST_ROWS)

@@ -1,10 +1,10 @@
 """Table 1: average test log-likelihood on real tables."""
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from roundtrip.datasets import (
     load_hepmass,
     load_ypmsd,
 )
-from roundtrip.density import DensityWarning
 from roundtrip.estimator import Roundtrip
-from roundtrip.reproduce.methods import DEFAULT, METHODS, PAPER, make_method
+from roundtrip.reproduce.fits import log_density, settings_name, timed_fit, told
+from roundtrip.reproduce.methods import METHODS, PAPER, make_method
 from roundtrip.reproduce.published import TABLE_1, TABLE_1_DEVIATIONS
 from roundtrip.reproduce.published_estimator import SCALES, biased_log_density
 from roundtrip.reproduce.request import Request, markdown_table
@@ -36,91 +36,108 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "BANK": load_bank,
     "YPMSD": load_ypmsd,
 }
-BUDGET, PAPER_BUDGET = 180.0, 900.0
-"""Seconds a fit. The paper's training has no limit of its own; what it reaches in this is told."""
+LATENT_DIMS = {"AReM": 3, "CASP": 5, "HEPMASS": 8, "BANK": 8, "YPMSD": 20}
+"""Of the paper's Table S1."""
 
-QUICK_BUDGET = 3.0
-QUICK_ROWS = {"train": 3000, "validation": 300, "test": 200}
+BUDGET, PAPER_BUDGET = 180.0, 900.0
+"""Seconds a fit. The paper's training has no limit of its own; the page tells how far it came."""
+
+QUICK_BUDGET = 2.0
+QUICK_ROWS = {"train": 3000, "validation": 300, "test": 100}
 BIASED = "Roundtrip (paper), authors' biased weights"
-BIASED_DRAWS, BIASED_ROWS, SCALE_ROWS, SCALE_DRAWS = 4000, 500, 100, 1000
+
+
+class _BiasedSizes:
+    """How the biased estimate is computed: rows and draws, and those to choose its width by."""
+
+    rows, draws, scale_rows, scale_draws = 500, 4000, 100, 1000
+
+
+class _QuickBiasedSizes(_BiasedSizes):
+    rows, draws, scale_rows, scale_draws = 50, 500, 20, 200
 
 
 def table1(request: Request) -> str:
-    """Fit and score every method on every data set that can be had; the table in Markdown."""
-    runs, missing = request.runs, {}
-    for dataset, load in DATASETS.items():
+    """Fit and score every method on every data set that can be had; the page in Markdown."""
+    request = replace(request, seeds=request.seeds or (1 if request.quick else 3))
+    runs, missing = request.runs(), {}
+    for dataset in DATASETS:
         try:
-            load(data_home=request.data_home)
+            _load(dataset, 0, request.data_home, request.download)
         except DatasetNotFoundError as error:
             missing[dataset] = str(error)
     present = [dataset for dataset in DATASETS if dataset not in missing]
     if not present:
         raise DatasetNotFoundError(next(iter(missing.values())))
     methods = request.chosen(METHODS)
-    log = Log(request.seeds * len(present) * len(methods), quiet=request.quiet)
-    for seed in range(request.seeds):
+    log = Log(_seeds(request) * len(present) * len(methods), quiet=request.quiet)
+    for seed in range(_seeds(request)):
         for dataset in present:
             for method in methods:
                 key = run_key(request, dataset, method, seed)
-                log.run(runs, key, partial(measure, request, key), "log_likelihood")
-    text = _page(request, runs, missing)
+                log.run(runs, key, partial(_measure, request, key), "log_likelihood")
+    text = _page(request, runs, methods, missing)
     request.write_text("table1.md", text)
     return text
 
 
 def run_key(request: Request, dataset: str, method: str, seed: int) -> dict[str, Any]:
     """What a run is known by."""
-    budget = request.seconds(method, own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
-    return {"dataset": dataset, "method": method, "seed": seed, "budget": budget}
+    return {
+        "dataset": dataset,
+        "method": method,
+        "seed": seed,
+        "budget": request.seconds(method, own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET),
+        "settings": settings_name(_estimator(dataset, method, seed)),
+    }
 
 
-def measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
+def _seeds(request: Request) -> int:
+    assert request.seeds is not None
+    return request.seeds
+
+
+def _estimator(dataset: str, method: str, seed: int) -> Any:
+    return make_method(method, seed=seed, latent_dim=LATENT_DIMS[dataset], scale="minmax")
+
+
+@lru_cache(maxsize=1)
+def _load(dataset: str, seed: int, data_home: Path | None, download: bool) -> Dataset:
+    return DATASETS[dataset](
+        data_home=data_home, random_state=seed, dequantize=True, download=download
+    )
+
+
+def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     """One fit: mean test log-likelihood, its error, the two-sample accuracy, the time."""
-    seed = key["seed"]
-    data = DATASETS[key["dataset"]](data_home=request.data_home, random_state=seed, dequantize=True)
+    dataset, method, seed = key["dataset"], key["method"], key["seed"]
+    data = _load(dataset, seed, request.data_home, request.download)
     if request.quick:
-        data = replace(
-            data, **{part: getattr(data, part)[:rows] for part, rows in QUICK_ROWS.items()}
-        )
-    est = make_method(key["method"], seed=seed, latent_dim=data.latent_dim, scale="minmax")
+        parts = {part: getattr(data, part)[:rows] for part, rows in QUICK_ROWS.items()}
+        data = replace(data, **parts)
+    est = _estimator(dataset, method, seed)
+    record = timed_fit(est, data.train, validation_data=data.validation, max_time=key["budget"])
     start = time.perf_counter()
-    est.fit(data.train, validation_data=data.validation, max_time=key["budget"])
-    fit_seconds = time.perf_counter() - start
-    start = time.perf_counter()
-    scores, details = _scored(est, data.test)
-    details |= {
+    scores, details = log_density(est, data.test, quick=request.quick)
+    record |= {
         "test_rows": len(scores),
         "log_likelihood": float(scores.mean()),
-        "standard_error_over_rows": float(scores.std(ddof=1) / np.sqrt(len(scores))),
-        "fit_seconds": fit_seconds,
+        "standard_error_over_rows": _standard_error(scores),
         "score_seconds": time.perf_counter() - start,
         "two_sample_accuracy": two_sample_accuracy(
             data.test, est.sample(len(data.test), seed), seed
         ),
-        "epochs": getattr(est, "n_iter_", None),
-        "stopped_by": getattr(est, "stopped_by_", None),
+        **details,
     }
-    if key["method"] == PAPER:
-        details["biased"] = _biased(est, data)
-    return details
+    if method == PAPER:
+        sizes = _QuickBiasedSizes if request.quick else _BiasedSizes
+        record["biased"] = _biased(est, data, scores, sizes)
+    return record
 
 
-def _scored(est: Any, rows: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-    """Log densities of rows, and what is known about them."""
-    if not isinstance(est, Roundtrip):
-        return est.score_samples(rows), {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DensityWarning)  # counted in the result
-        estimate = est.density(rows, tol=0.05)
-    return estimate.log_density, {
-        "converged": float(estimate.converged.mean()),
-        "median_std_error": float(np.median(estimate.std_error)),
-        "latent_dim": est.latent_dim_,
-        "latent_dims_tried": list(est.latent_dims_tried_.items()),
-    }
-
-
-def _biased(est: Roundtrip, data: Dataset) -> dict[str, Any]:
+def _biased(
+    est: Roundtrip, data: Dataset, correct: np.ndarray, sizes: type[_BiasedSizes]
+) -> dict[str, Any]:
     """The same model under the authors' weights, the proposal's width chosen as they choose it."""
 
     def score(rows: np.ndarray, n_samples: int, scale: float) -> np.ndarray:
@@ -129,18 +146,25 @@ def _biased(est: Roundtrip, data: Dataset) -> dict[str, Any]:
         return values + est.scaling_.log_det
 
     of_scale = {
-        scale: float(score(data.validation[:SCALE_ROWS], SCALE_DRAWS, scale).mean())
+        scale: float(score(data.validation[: sizes.scale_rows], sizes.scale_draws, scale).mean())
         for scale in SCALES
     }
     scale = max(of_scale, key=lambda scale: of_scale[scale])
-    scores = score(data.test[:BIASED_ROWS], BIASED_DRAWS, scale)
+    scores = score(data.test[: sizes.rows], sizes.draws, scale)
+    gain = scores - correct[: sizes.rows]
     return {
         "log_likelihood": float(scores.mean()),
-        "standard_error_over_rows": float(scores.std(ddof=1) / np.sqrt(len(scores))),
+        "standard_error_over_rows": _standard_error(scores),
+        "gain": float(gain.mean()),
+        "gain_standard_error": _standard_error(gain),
         "test_rows": len(scores),
-        "draws": BIASED_DRAWS,
+        "draws": sizes.draws,
         "scale": scale,
     }
+
+
+def _standard_error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def two_sample_accuracy(real: np.ndarray, generated: np.ndarray, seed: int) -> float:
@@ -152,19 +176,8 @@ def two_sample_accuracy(real: np.ndarray, generated: np.ndarray, seed: int) -> f
     return float(cross_val_score(trees, rows, is_real, cv=folds).mean())
 
 
-def table_rows(
-    request: Request, runs: Runs, datasets: Sequence[str], quantity: str
-) -> list[list[str]]:
-    """A row a method with results: its name, then for each data set the mean over seeds."""
-    rows = []
-    for method in METHODS:
-        cells = []
-        for dataset in datasets:
-            keys = [run_key(request, dataset, method, seed) for seed in range(request.seeds)]
-            cells.append(_cell([r for key in keys if (r := runs.find(key))], quantity))
-        if any(cells):
-            rows.append([method, *cells])
-    return rows
+def _records(request: Request, runs: Runs, dataset: str, method: str) -> list[dict[str, Any]]:
+    return [runs[run_key(request, dataset, method, seed)] for seed in range(_seeds(request))]
 
 
 def _cell(records: Sequence[Mapping[str, Any]], quantity: str) -> str:
@@ -173,54 +186,66 @@ def _cell(records: Sequence[Mapping[str, Any]], quantity: str) -> str:
     digits = 2 if quantity == "log_likelihood" else 3
     if len(values) > 1:
         error = np.std(values, ddof=1) / np.sqrt(len(values))
-    elif values and quantity == "log_likelihood":
+    elif quantity == "log_likelihood":
         error = records[0]["standard_error_over_rows"]
     else:
-        return f"{values[0]:.{digits}f}" if values else ""
+        return f"{values[0]:.{digits}f}"
     return f"{np.mean(values):.{digits}f} ± {2 * error:.{digits}f}"
 
 
-def _page(request: Request, runs: Runs, missing: Mapping[str, str]) -> str:
+def _page(request: Request, runs: Runs, methods: Sequence[str], missing: Mapping[str, str]) -> str:
     datasets = [dataset for dataset in DATASETS if dataset not in missing]
     header = ["method", *datasets]
-    ours = table_rows(request, runs, datasets, "log_likelihood")
-    biased = [_biased_cell(request, runs, dataset) for dataset in datasets]
-    if any(biased):
-        ours.append([BIASED, *biased])
+    of = partial(_records, request, runs)
+    ours = [[m, *(_cell(of(d, m), "log_likelihood") for d in datasets)] for m in methods]
+    accuracy = [[m, *(_cell(of(d, m), "two_sample_accuracy") for d in datasets)] for m in methods]
+    if PAPER in methods:
+        biased = {d: [record["biased"] for record in of(d, PAPER)] for d in datasets}
+        ours.append([BIASED, *(_cell(biased[d], "log_likelihood") for d in datasets)])
     paper = [
         [method, *(f"{values[d]:.2f} ± {TABLE_1_DEVIATIONS[method][d]:.2f}" for d in datasets)]
         for method, values in TABLE_1.items()
     ]
     parts = [
         "# Table 1: average test log-likelihood in nats, ± 2 standard errors",
-        _settings(request, runs),
+        _settings(request, of(datasets[0], methods[0])[0]),
         "## Computed here\n\n" + markdown_table(header, ours),
+    ]
+    if PAPER in methods:
+        parts += [_about_biased(d, biased[d]) for d in datasets]
+        for d in datasets:
+            ends = "; ".join(told(record) for record in of(d, PAPER))
+            parts.append(f"Paper's preset on {d}: {ends}.")
+    parts += [
         "## The paper's figures\n\n" + markdown_table(header, paper),
         "Other splits, and for AReM and CASP other data: the paper did not spread rounded columns, "
         "whose likelihood is then unbounded. Its Roundtrip row contains the bias of the published "
-        "weights (docs/reference-bias.md); our row of that name shows what a fit of ours gains by "
-        "them.",
+        "weights (docs/reference-bias.md).",
         "## How often trees tell test rows from samples (0.5: they can't)\n\n"
-        + markdown_table(header, table_rows(request, runs, datasets, "two_sample_accuracy")),
+        + markdown_table(header, accuracy),
     ]
-    if missing:
-        parts.append("Not computed, because the data was not there: " + ", ".join(missing) + ".")
+    parts += [f"Not computed: {name}. {why}" for name, why in missing.items()]
     return "\n\n".join(parts) + "\n"
 
 
-def _biased_cell(request: Request, runs: Runs, dataset: str) -> str:
-    keys = [run_key(request, dataset, PAPER, seed) for seed in range(request.seeds)]
-    return _cell([r["biased"] for key in keys if (r := runs.find(key))], "log_likelihood")
+def _about_biased(dataset: str, records: Sequence[Mapping[str, Any]]) -> str:
+    gains = ", ".join(f"{r['gain']:+.2f} ± {2 * r['gain_standard_error']:.2f}" for r in records)
+    widths = ", ".join(f"{r['scale']:g}" for r in records)
+    first = records[0]
+    return (
+        f"Bias on {dataset}: {gains} nats on the same {first['test_rows']} test rows and networks "
+        f"({first['draws']} draws, widths {widths} by validation)."
+    )
 
 
-def _settings(request: Request, runs: Runs) -> str:
-    budget, paper = (run_key(request, "", method, 0)["budget"] for method in (DEFAULT, PAPER))
-    first = runs.records[0]
+def _settings(request: Request, record: Mapping[str, Any]) -> str:
     text = (
-        f"{request.seeds} seed(s); seconds a fit: {budget:g}, the paper's preset {paper:g}; "
-        f"{first['threads']} threads on {first['cores']} cores, torch {first['torch']}."
+        f"{request.seeds} seed(s); ± is over seeds, or over test rows where there is one seed. At "
+        f"most {request.budget or BUDGET:g} s a fit, the paper's preset "
+        f"{request.paper_budget or PAPER_BUDGET:g} s; {record['threads']} threads on "
+        f"{record['cores']} cores, torch {record['torch']}."
     )
     if request.quick:
         rows = ", ".join(f"{count} {part} rows" for part, count in QUICK_ROWS.items())
-        text += f" Quick run on {rows}; its figures mean little."
+        text += f" Quick run of {QUICK_BUDGET:g} s a fit on {rows}; it means little."
     return text

@@ -79,23 +79,30 @@ class AdversarialObjective:
     def schedule(self, fraction: float) -> None:
         """The paper's learning rate stays the same from the start of training to its end."""
 
-    def step(self, x: Tensor) -> dict[str, Tensor]:
+    def step(self, rows: Tensor) -> dict[str, Tensor]:
         """One update of G and H, then one of D_x and D_z, on a batch `(rows, features)`.
 
+        With a context, G and D_x take it, as in the paper.
         Returns the losses of eq. (13) and (14) by name, before the update, as 0-d tensors.
         """
         D_x, D_z = self._discriminators
+        x, context = self.model.split(rows)
+
+        def beside(values: Tensor) -> Tensor:
+            return torch.cat([values, context], dim=1)
+
         z = torch.randn(
             len(x), self.model.latent_dim, generator=self._generator, device=x.device, dtype=x.dtype
         )
 
         # G and H: L(G, H) = L_GAN(G) + L_GAN(H) + L_RT(G, H).
-        fake_z = self.model.encode(x)
+        fake_z = self.model.encode(rows)
         # G is the largest network: both of its calls go through it as one batch.
-        fake_x, roundtrip_x = self.model.generate(torch.cat([z, fake_z])).split(len(x))
-        roundtrip_z = self.model.encode(fake_x)
+        codes = torch.cat([beside(z), beside(fake_z)])
+        fake_x, roundtrip_x = self.model.generate(codes).split(len(x))
+        roundtrip_z = self.model.encode(beside(fake_x))
         losses = {
-            "g_adversarial": (D_x(fake_x) - 1).square().mean(),  # eq. (13)
+            "g_adversarial": (D_x(beside(fake_x)) - 1).square().mean(),  # eq. (13)
             "h_adversarial": (D_z(fake_z) - 1).square().mean(),
             "roundtrip_x": (x - roundtrip_x).square().mean(),  # eq. (14)
             "roundtrip_z": (z - roundtrip_z).square().mean(),
@@ -108,14 +115,16 @@ class AdversarialObjective:
         )
         if self.bound_weight > 0:
             losses["bound"] = importance_weighted_bound(
-                self.model, x, n_draws=self.n_draws, generator=self._generator
+                self.model, rows, n_draws=self.n_draws, generator=self._generator
             ).mean()
             total = total - self.bound_weight * losses["bound"] / x.shape[1]
         self._update(self._optimizer_gh, total)
         self._average.update()
 
         # D_x and D_z: real against fakes from the pool.
-        losses["d_x"] = self._discriminator_loss(D_x, x, self._pool_x.exchange(fake_x.detach()))
+        losses["d_x"] = self._discriminator_loss(
+            D_x, rows, self._pool_x.exchange(beside(fake_x.detach()))
+        )
         losses["d_z"] = self._discriminator_loss(D_z, z, self._pool_z.exchange(fake_z.detach()))
         self._update(self._optimizer_d, losses["d_x"] + losses["d_z"])
         return {name: loss.detach() for name, loss in losses.items()}

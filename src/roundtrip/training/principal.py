@@ -15,18 +15,24 @@ SMALLEST_VARIANCE = 1e-4
 
 
 @torch.no_grad()
-def start_at_principal_components(model: RoundtripModel, data: Tensor) -> None:
+def start_at_principal_components(model: RoundtripModel, rows: Tensor) -> None:
     """Set the linear parts of G and H and the width of the noise from `(rows, features)` data.
 
-    G and H must be `ResidualMLP`s, H with a posterior.
+    G and H must be `ResidualMLP`s, H with a posterior. With a context beside the features, the axes
+    are those of what a linear map of the context leaves unexplained.
     """
     generator, encoder = model.generator, model.encoder
     if not (isinstance(generator, ResidualMLP) and isinstance(encoder, ResidualMLP)):
         raise TypeError("principal components start residual networks only")
+    data, context = (part.double() for part in model.split(rows))
     dim, features = model.latent_dim, data.shape[1]
-    data = data.double()
-    mean = data.mean(dim=0)
-    centred = data - mean
+    mean, context_mean = data.mean(dim=0), context.mean(dim=0)
+    # A pseudo-inverse, because the columns of one-hot labels add up to one.
+    deviation = context - context_mean
+    inverse = torch.linalg.pinv(deviation.mT @ deviation, hermitian=True)
+    shift = (inverse @ (deviation.mT @ (data - mean))).mT
+    mean = mean - shift @ context_mean
+    centred = data - mean - context @ shift.mT
     variances, axes = torch.linalg.eigh(centred.mT @ centred / len(data))
     variances, axes = variances.flip(0).clamp_min(0), axes.flip(1)
     rest = variances[dim:].mean() if dim < features else variances[-1] / 2
@@ -36,6 +42,7 @@ def start_at_principal_components(model: RoundtripModel, data: Tensor) -> None:
     loadings = axes[:, :used] * (explained - noise).sqrt()
     generator.linear.weight.zero_()
     generator.linear.weight[:, :used] = loadings.float()
+    generator.linear.weight[:, dim:] = shift.float()
     generator.linear.bias.copy_(mean)
     # The posterior of z given x in the same model: mean Wᵀ(x - mean)/λ, covariance noise/λ.
     back = (loadings / explained).mT
@@ -43,7 +50,8 @@ def start_at_principal_components(model: RoundtripModel, data: Tensor) -> None:
     widths[:used] = (noise / explained).sqrt()
     encoder.linear.weight.zero_()
     encoder.linear.bias.zero_()
-    encoder.linear.weight[:used] = back.float()
+    encoder.linear.weight[:used, :features] = back.float()
+    encoder.linear.weight[:used, features:] = -(back @ shift).float()
     encoder.linear.bias[:used] = -(back @ mean).float()
     row, column = torch.tril_indices(dim, dim, device=data.device)
     encoder.linear.bias[dim:][row == column] = torch.log(torch.expm1(widths)).float()

@@ -1,0 +1,170 @@
+"""`RoundtripClassifier`: Bayes' rule with class-conditional densities."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from roundtrip.density.first_look import first_look
+from roundtrip.estimator import Roundtrip
+from roundtrip.parameters import check_choice
+
+ROUGH_DRAWS = 64
+NEGLIGIBLE = 12.0
+"""Nats below the best class at a first look from which on a class is not looked at again."""
+
+
+@dataclass(frozen=True)
+class ClassPosterior:
+    """p(y | x) of rows and how sure it is.
+
+    Attributes
+    ----------
+    probability : `(rows, classes)`.
+    std_error : `(rows, classes)`, of the probabilities, from the errors of the densities.
+    log_density : `(rows, classes)`, log p(x | y) in the units of X. Of classes that are far behind
+        at a first look, that first look.
+    log_density_error : `(rows, classes)`, its standard errors; NaN after a first look only.
+    converged : `(rows,)` whether the densities of all classes that matter are certain.
+    """
+
+    probability: np.ndarray
+    std_error: np.ndarray
+    log_density: np.ndarray
+    log_density_error: np.ndarray
+    converged: np.ndarray
+
+
+class RoundtripClassifier(ClassifierMixin, BaseEstimator):
+    """Bayes classification: p(y | x) ∝ p(y) p(x | y), with p(x | y) a conditional `Roundtrip`.
+
+    Parameters
+    ----------
+    estimator : the density estimator to fit, a `Roundtrip`; None: one with default settings.
+    priors : p(y): None for the frequencies in `fit`, "uniform", or a probability for each class in
+        the order of `classes_`. It can be changed after fitting: ``set_params(priors=...)``.
+    random_state : seed of the density estimator, if it has none of its own.
+
+    Attributes
+    ----------
+    classes_ : the labels.
+    class_count_ : rows of each class in `fit`.
+    estimator_ : the fitted conditional density estimator.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=300)
+    >>> X = rng.normal(size=(300, 2)) + 4 * y[:, None]
+    >>> clf = RoundtripClassifier(Roundtrip(max_epochs=2), random_state=0).fit(X, y)
+    >>> clf.score(X[:50], y[:50]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Roundtrip | None = None,
+        *,
+        priors: Any = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.priors = priors
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, max_time: float | None = None) -> Self:
+        """Fit p(x | y) to the rows of `X`, `(rows, features)`, with classes `y`, `(rows,)`."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        estimator = Roundtrip() if self.estimator is None else clone(self.estimator)
+        if estimator.random_state is None:
+            estimator.random_state = self.random_state
+        estimator.fit(X, context=codes, max_time=max_time)
+        self.classes_, self.class_count_, self.estimator_ = classes, counts, estimator
+        self._log_priors()  # a mistake in them is told now
+        return self
+
+    def posterior(self, X: Any) -> ClassPosterior:
+        """p(y | x) of the rows of `X` with error bars."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        log_priors = self._log_priors()
+        log_density = self._rough(X)
+        error = np.full_like(log_density, np.nan)
+        joint = log_density + log_priors
+        matters = joint >= joint.max(axis=1, keepdims=True) - NEGLIGIBLE
+        converged = np.ones(len(X), dtype=bool)
+        for place in range(len(self.classes_)):
+            rows = matters[:, place]
+            if rows.any():
+                result = self.estimator_.density(X[rows], context=place)
+                log_density[rows, place] = result.log_density
+                error[rows, place] = result.std_error
+                converged[rows] &= result.converged
+        joint = log_density + log_priors
+        probability = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        # Delta method: dp_k = p_k (dl_k - Σ_j p_j dl_j), errors of different classes independent.
+        spread = np.nan_to_num(error)  # classes that do not matter add nothing
+        others = (probability * spread) ** 2
+        total = others.sum(axis=1, keepdims=True) - others
+        variance = probability**2 * (((1 - probability) * spread) ** 2 + total)
+        return ClassPosterior(probability, np.sqrt(variance), log_density, error, converged)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(y | x), `(rows, classes)` in the order of `classes_`."""
+        return self.posterior(X).probability
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """log p(y | x), `(rows, classes)`."""
+        result = self.posterior(X)
+        joint = result.log_density + self._log_priors()
+        return joint - logsumexp(joint, axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row, `(rows,)`."""
+        probability = self.predict_proba(X)
+        return self.classes_[probability.argmax(axis=1)]
+
+    def _rough(self, X: np.ndarray) -> np.ndarray:
+        """log p(x | y) of all classes at a first look, `(rows, classes)`."""
+        est = self.estimator_
+        assert est.context_ is not None
+        points = torch.from_numpy(est.scaling_.apply(X)).to(est.model_.device)
+        contexts = est.context_.encode(np.arange(len(self.classes_)), len(self.classes_))
+        columns = [
+            first_look(
+                est.model_.given(torch.from_numpy(context).to(points.device)).eval(),
+                points,
+                n_draws=ROUGH_DRAWS,
+                seed=est.scoring_seed_,
+            )
+            for context in contexts
+        ]
+        return np.stack(columns, axis=1) + est.scaling_.log_det
+
+    def _log_priors(self) -> np.ndarray:
+        """log p(y) of each class."""
+        count = len(self.classes_)
+        if self.priors is None:
+            probabilities = self.class_count_ / self.class_count_.sum()
+        elif isinstance(self.priors, str):
+            check_choice("priors", self.priors, ["uniform"])
+            probabilities = np.full(count, 1 / count)
+        else:
+            probabilities = np.asarray(self.priors, dtype=np.float64)
+            if probabilities.shape != (count,) or not (probabilities >= 0).all():
+                raise ValueError(
+                    f"priors must be {count} probabilities, one a class, got {self.priors!r}"
+                )
+            if not np.isclose(probabilities.sum(), 1.0):
+                raise ValueError(f"priors must sum to 1, but sum to {probabilities.sum():g}")
+        with np.errstate(divide="ignore"):
+            return np.log(probabilities)

@@ -1,0 +1,84 @@
+"""One fit and its scores, as every figure and table needs them."""
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from roundtrip.density import DensityWarning
+from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
+from roundtrip.estimator import Roundtrip
+from roundtrip.persistence import plain
+from roundtrip.settings import resolved
+
+QUICK_EVALUATIONS = 1500
+"""Of G a row in quick runs, where nobody needs certainty."""
+
+
+def settings_of(est: Any) -> dict[str, Any]:
+    """All settings of an estimator, "auto" replaced where it is known beforehand."""
+    settings = est.get_params()
+    if isinstance(est, Roundtrip):
+        settings = resolved(settings)
+    return {name: plain(value) for name, value in settings.items() if name != "verbose"}
+
+
+def settings_name(est: Any) -> str:
+    """A short name for the settings, so that results of others are not taken for these.
+
+    >>> settings_name(Roundtrip()) == settings_name(Roundtrip(batch_size=7))
+    False
+    """
+    text = json.dumps(settings_of(est), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def timed_fit(est: Any, X: np.ndarray, **arguments: Any) -> dict[str, Any]:
+    """Fit, and tell how long it took and why it ended. An interrupted fit is no result."""
+    start = time.perf_counter()
+    est.fit(X, **arguments)
+    seconds = time.perf_counter() - start
+    stopped_by = getattr(est, "stopped_by_", None)
+    if stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    return {
+        "fit_seconds": seconds,
+        "train_rows": len(X),
+        "epochs": getattr(est, "n_iter_", None),
+        "stopped_by": stopped_by,
+        "parameters": settings_of(est),
+    }
+
+
+def log_density(
+    est: Any, rows: np.ndarray, *, quick: bool, tol: float = 0.05
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Log densities of rows; of a Roundtrip model also how sure they are."""
+    if not isinstance(est, Roundtrip):
+        return est.score_samples(rows), {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensityWarning)  # counted in the result
+        estimate = est.density(
+            rows, tol=tol, max_evaluations=QUICK_EVALUATIONS if quick else DEFAULT_EVALUATIONS
+        )
+    return estimate.log_density, {
+        "converged": float(estimate.converged.mean()),
+        "median_std_error": float(np.median(estimate.std_error)),
+        "latent_dim": est.latent_dim_,
+        "latent_dims_tried": [list(pair) for pair in est.latent_dims_tried_.items()],
+    }
+
+
+def told(record: Mapping[str, Any]) -> str:
+    """How far the training of a record came, for people."""
+    ends = {
+        "max_time": "the time was up",
+        "patience": "it no longer improved",
+        "max_epochs": "it had all its epochs",
+    }
+    reason = ends.get(record["stopped_by"], record["stopped_by"])
+    return f"{record['epochs']} epochs in {record['fit_seconds']:.0f} s, then {reason}"
