@@ -8,7 +8,12 @@ import torch
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from roundtrip.density.first_look import first_look
 from roundtrip.estimator import Roundtrip
@@ -80,22 +85,30 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, max_time: float | None = None) -> Self:
-        """Fit p(x | y) to the rows of `X`, `(rows, features)`, with classes `y`, `(rows,)`."""
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        """Fit p(x | y) to the rows of `X`, `(rows, features)` or images, with classes `y`."""
+        if np.ndim(X) == 4:
+            X, y = np.asarray(X), column_or_1d(y)
+            check_consistent_length(X, y)
+        else:
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         estimator = Roundtrip() if self.estimator is None else clone(self.estimator)
         if estimator.random_state is None:
             estimator.random_state = self.random_state
         estimator.fit(X, context=codes, max_time=max_time)
+        self.n_features_in_ = estimator.n_features_in_
         self.classes_, self.class_count_, self.estimator_ = classes, counts, estimator
         self._log_priors()  # a mistake in them is told now
         return self
 
     def posterior(self, X: Any) -> ClassPosterior:
-        """p(y | x) of the rows of `X` with error bars."""
+        """p(y | x) of the rows of `X`, `(rows, features)` or images, with error bars."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        layout = self.estimator_.image_layout_
+        X = validate_data(
+            self, X if layout is None else layout.flatten(X), dtype=np.float64, reset=False
+        )
         log_priors = self._log_priors()
         log_density = self._rough(X)
         error = np.full_like(log_density, np.nan)

@@ -27,15 +27,25 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.devices import resolve_device
 from roundtrip.fitting import FittingData, fit_model
+from roundtrip.images import ImageLayout
 from roundtrip.latent_search import search_latent_dim
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import ConstantGaussian
 from roundtrip.parameters import check_integer, check_number
 from roundtrip.persistence import plain, write_model_file
 from roundtrip.preprocessing import Scaling, bad_columns, column_resolution
-from roundtrip.settings import DEFAULT_SIGMA_GRID, PAPER, check_settings, resolved
+from roundtrip.settings import (
+    DEFAULT_SIGMA_GRID,
+    PAPER,
+    PAPER_IMAGES,
+    check_settings,
+    resolved,
+)
 from roundtrip.training import TrainingResult
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
+
+IMAGE_LATENT_DIM = 16
+"""More let a class imitate the images of others, which blurs p(y | x)."""
 
 NOT_OF_THE_FIT = {"tol", "n_samples", "device", "verbose"}
 """Parameters that a fit does not depend on."""
@@ -44,10 +54,11 @@ NOT_OF_THE_FIT = {"tol", "n_samples", "device", "verbose"}
 class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
     """Roundtrip density estimator: log densities with error bars, samples and encodings.
 
-    Learns a generator G (latent z → x) and an encoder H (x → z) from a table; the density of a
-    point is ``p(x) = ∫ p(x | G(z)) N(z | 0, I) dz``. Defaults suit a laptop CPU; `Roundtrip.paper`
-    gives the settings of the paper. What is "auto" and not explained depends on the objective
-    (`roundtrip.settings.AUTOMATIC`).
+    Learns a generator G (latent z → x) and an encoder H (x → z) from a table, or from images,
+    `(rows, height, width, channels)` or `(rows, channels, height, width)`; the density of a point
+    is ``p(x) = ∫ p(x | G(z)) N(z | 0, I) dz``. Defaults suit a laptop CPU; `Roundtrip.paper` and
+    `Roundtrip.paper_images` give the settings of the paper. What is "auto" and not explained
+    depends on the objective (`roundtrip.settings.AUTOMATIC`).
 
     Parameters
     ----------
@@ -66,7 +77,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         while fitting; "auto" and True: those that are found to be rounded, unless the objective is
         adversarial ("auto"). The density is then that of the spread values: its integral over a
         rounding step is the probability of the value.
-    network : "mlp" (the paper's leaky ReLU layers) or "residual".
+    network : "mlp" (the paper's leaky ReLU layers), "residual", or, for images, "conv".
     generator_hidden, encoder_hidden, discriminator_x_hidden, discriminator_z_hidden :
         widths of the hidden layers (or residual blocks) of G, H, D_x and D_z.
     training_draws : draws of z a row for the bound.
@@ -118,6 +129,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         user's units), "learning_rate", "seconds", "sigma" where validation chooses it.
     context_ : how a context becomes numbers, or None if there was none; `context_.labels` are the
         classes.
+    image_layout_ : how images were passed, or None for tables.
     columns_ : column labels of the DataFrame it was fitted on, or None.
     scoring_seed_ : int, seed of the draws that all scoring shares.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
@@ -223,13 +235,28 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         >>> Roundtrip.paper(latent_dim=5).generator_hidden == (512,) * 10
         True
         """
+        return cls._preset(PAPER, latent_dim, overrides)
+
+    @classmethod
+    def paper_images(cls, latent_dim: int = 100, **overrides: Any) -> Self:
+        """The paper's settings for images: the networks of its Table S3, 100 latent dimensions.
+
+        Fit it with ``context=labels`` for p(x | y), as in the paper's Fig. 3.
+
+        >>> Roundtrip.paper_images().network
+        'conv'
+        """
+        return cls._preset(PAPER_IMAGES, latent_dim, overrides)
+
+    @classmethod
+    def _preset(cls, preset: dict[str, Any], latent_dim: Any, overrides: dict[str, Any]) -> Self:
         unknown = overrides.keys() - set(cls._get_param_names())
         if unknown:
             raise ValueError(
                 f"unknown parameter {', '.join(sorted(unknown))}; "
                 f"known are {', '.join(cls._get_param_names())}"
             )
-        return cls(latent_dim, **(PAPER | overrides))
+        return cls(latent_dim, **(preset | overrides))
 
     def fit(
         self,
@@ -278,7 +305,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         checkpoint: str | os.PathLike[str] | None,
     ) -> Self:
         start = time.perf_counter()
-        settings = resolved(self.get_params())
+        layout = ImageLayout.of(X) if np.ndim(X) == 4 else None
+        settings = resolved(self.get_params(), images=layout is not None)
         check_settings(settings)
         if max_time is not None:
             max_time = check_number("max_time", max_time, above=0)
@@ -289,8 +317,15 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         if self.warm_start:
             previous = getattr(self, "model_", None)
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        X = self._checked(X, ensure_min_samples=2, reset=previous is None)
         if previous is None:
+            self.image_layout_ = layout
+        X = self._checked(X, ensure_min_samples=2, reset=previous is None)
+        if previous is None and layout is not None:
+            # Images are rescaled and nothing else, as in the paper.
+            self.scaling_ = Scaling(np.zeros(layout.features), np.full(layout.features, layout.top))
+            self.resolution_ = np.zeros(layout.features)
+            self.context_ = None if context is None else Context.fit(context)
+        elif previous is None:
             self.scaling_ = Scaling.fit(X, self.scale)
             self.resolution_ = column_resolution(X)
             self.context_ = None if context is None else Context.fit(context)
@@ -333,7 +368,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             self.latent_dim_ = previous.latent_dim
         else:
             self.latent_dim_ = default_latent_dim(data.features, self.objective)
-            if search := search_latent_dim(settings, data, max_time=time_left, **shared):
+            if layout is not None:
+                self.latent_dim_ = IMAGE_LATENT_DIM
+            elif search := search_latent_dim(settings, data, max_time=time_left, **shared):
                 self.latent_dims_tried_ = search.tried
                 self.latent_dim_ = search.best.latent_dim
                 previous = search.best
@@ -397,6 +434,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             jitter=bool(dequantize) and bool((self.resolution_ > 0).any()),
             log_det=self.scaling_.log_det,
             context_dim=0 if self.context_ is None else self.context_.width,
+            image_shape=None if self.image_layout_ is None else self.image_layout_.shape,
         )
 
     def density(
@@ -484,6 +522,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             return noise.sample(self.model_.decode(block), generator)
 
         X = self.scaling_.undo(self._in_blocks(draw, codes, EVALUATIONS_PER_CALL))
+        if self.image_layout_ is not None:
+            return self.image_layout_.unflatten(X)
         return X if self.columns_ is None else pd.DataFrame(X, columns=self.columns_)
 
     def transform(self, X: Any, *, context: Any = None) -> np.ndarray:
@@ -503,7 +543,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         generated = self._in_blocks(
             self.model_.generate, torch.from_numpy(codes), EVALUATIONS_PER_CALL
         )
-        return self.scaling_.undo(generated)
+        X = self.scaling_.undo(generated)
+        return X if self.image_layout_ is None else self.image_layout_.unflatten(X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `roundtrip.load` reads; never half a file."""
@@ -519,6 +560,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "latent_dims_tried": list(self.latent_dims_tried_.items()),
             "columns": plain(self.columns_),
             "context": None if self.context_ is None else self.context_.plain(),
+            "image_layout": None if self.image_layout_ is None else self.image_layout_.plain(),
         }
         tensors = {
             **{f"model.{name}": value for name, value in self.model_.state_dict().items()},
@@ -550,6 +592,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
 
     def _checked(self, X: Any, **settings: Any) -> np.ndarray:
         """X as scikit-learn wants it, float64; errors say which columns of a DataFrame are bad."""
+        if self.image_layout_ is not None:
+            X = self.image_layout_.flatten(X)
         try:
             return validate_data(self, X, dtype=np.float64, order="C", **settings)
         except ValueError as error:

@@ -10,7 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from roundtrip.model import RoundtripModel, posterior_outputs
-from roundtrip.networks import ResidualMLP, discriminator, mlp
+from roundtrip.networks import (
+    ConvDiscriminator,
+    ConvEncoder,
+    ConvGenerator,
+    ImageShape,
+    ResidualMLP,
+    discriminator,
+    mlp,
+)
 from roundtrip.noise import (
     ConstantGaussian,
     HeteroscedasticGaussian,
@@ -56,6 +64,7 @@ class FittingData:
     jitter: bool
     log_det: float
     context_dim: int = 0
+    image_shape: ImageShape | None = None
 
     @property
     def features(self) -> int:
@@ -65,6 +74,8 @@ class FittingData:
     @property
     def noise_floor(self) -> Tensor:
         """The width below which noise would only follow the rounding of a column, `(features,)`."""
+        if self.image_shape is not None:  # most pixels are the same in most images
+            return self.training.new_full((self.features,), CONTINUOUS_FLOOR)
         # NumPy's quantile, because torch's takes no more than 2**24 numbers.
         low, high = np.quantile(
             self.training[:, : self.features].cpu().numpy(), [0.25, 0.75], axis=0
@@ -91,10 +102,15 @@ def build_model(
     features: int,
     latent_dim: int,
     context_dim: int = 0,
+    image_shape: ImageShape | None = None,
     floor: Tensor | float = 0.0,
     generator: torch.Generator,
 ) -> RoundtripModel:
     """Fresh networks and noise for resolved settings, on the CPU."""
+    if (settings["network"] == "conv") != (image_shape is not None):
+        raise ValueError(
+            "network='conv' is for images, (rows, height, width, channels), and images need it"
+        )
     has_posterior = settings["objective"] != "adversarial"
     noise = build_noise(settings, features=features, floor=floor)
     code = posterior_outputs(latent_dim) if has_posterior else latent_dim
@@ -102,8 +118,26 @@ def build_model(
     encodes_context = settings["objective"] != "adversarial"
     code_inputs = latent_dim + context_dim
     row_inputs = features + context_dim if encodes_context else features
-    if settings["network"] == "residual":
-        generator_network: nn.Module = ResidualMLP(
+    generator_network: nn.Module
+    encoder: nn.Module
+    if image_shape is not None:
+        generator_network = ConvGenerator(
+            latent_dim,
+            image_shape,
+            context_dim=context_dim,
+            hidden=settings["generator_hidden"][0],
+            norm=settings["objective"] == "adversarial",
+            generator=generator,
+        )
+        encoder = ConvEncoder(
+            image_shape,
+            code,
+            context_dim=context_dim if encodes_context else 0,
+            hidden=settings["encoder_hidden"][0],
+            generator=generator,
+        )
+    elif settings["network"] == "residual":
+        generator_network = ResidualMLP(
             code_inputs,
             noise.n_outputs,
             width=settings["generator_hidden"][0],
@@ -111,7 +145,7 @@ def build_model(
             linear_outputs=features,
             generator=generator,
         )
-        encoder: nn.Module = ResidualMLP(
+        encoder = ResidualMLP(
             row_inputs,
             code,
             width=settings["encoder_hidden"][0],
@@ -152,7 +186,9 @@ def build_noise(
     sigma = 1.0 if settings["sigma"] == "auto" else settings["sigma"]
     if settings["objective"] == "adversarial":
         floor = 0.0  # sigma is not learnt but chosen from a grid
-    return ConstantGaussian(features, sigma=sigma, per_feature=kind == "diagonal", floor=floor)
+    noise = ConstantGaussian(features, sigma=sigma, per_feature=kind == "diagonal", floor=floor)
+    # A sigma that was asked for stays.
+    return noise.requires_grad_(settings["sigma"] == "auto")
 
 
 def fit_model(
@@ -176,6 +212,7 @@ def fit_model(
         features=data.features,
         latent_dim=latent_dim,
         context_dim=data.context_dim,
+        image_shape=data.image_shape,
         floor=data.noise_floor.cpu(),
         generator=generator,
     ).to(device)
@@ -190,7 +227,7 @@ def fit_model(
             ) from error
     elif settings["network"] == "residual" and model.has_posterior:
         start_at_principal_components(model, data.spread(data.training, randomness))
-    objective = _objective(settings, model, data.training.shape[1], generator, randomness)
+    objective = _objective(settings, model, data, generator, randomness)
     # Rows that repeat within a batch would cost time and tell nothing; only the paper draws them.
     batch_size = settings["batch_size"]
     if settings["sampling"] == "shuffle":
@@ -221,7 +258,7 @@ def fit_model(
 def _objective(
     settings: Mapping[str, Any],
     model: RoundtripModel,
-    row_width: int,
+    data: FittingData,
     generator: torch.Generator,
     randomness: torch.Generator,
 ) -> Objective:
@@ -233,16 +270,22 @@ def _objective(
             averaging=settings["averaging"],
             generator=randomness,
         )
-    discriminators = (
-        discriminator(width, settings[name], generator=generator).to(model.device)
-        for width, name in (
-            (row_width, "discriminator_x_hidden"),
-            (model.latent_dim, "discriminator_z_hidden"),
+    hidden_x, hidden_z = settings["discriminator_x_hidden"], settings["discriminator_z_hidden"]
+    of_x: nn.Module
+    if data.image_shape is None:
+        of_x = discriminator(data.training.shape[1], hidden_x, generator=generator)
+    else:
+        of_x = ConvDiscriminator(
+            data.image_shape,
+            context_dim=data.context_dim,
+            hidden=hidden_x[0],
+            generator=generator,
         )
-    )
+    of_z = discriminator(model.latent_dim, hidden_z, generator=generator)
     return AdversarialObjective(
         model,
-        *discriminators,
+        of_x.to(model.device),
+        of_z.to(model.device),
         alpha=settings["alpha"],
         beta=settings["beta"],
         learning_rate=float(settings["learning_rate"]),

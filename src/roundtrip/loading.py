@@ -11,6 +11,7 @@ from roundtrip.context import Context
 from roundtrip.devices import resolve_device
 from roundtrip.estimator import Roundtrip
 from roundtrip.fitting import build_model
+from roundtrip.images import ImageLayout
 from roundtrip.persistence import ModelFileError, read_model_file
 from roundtrip.preprocessing import Scaling
 from roundtrip.settings import resolved
@@ -68,11 +69,14 @@ def _restored(
         est.feature_names_in_ = np.array(est.columns_, dtype=object)
     est.stopped_by_ = content["stopped_by"]
     est.resolution_ = tensors.pop("resolution").numpy()
+    images = content["image_layout"]
+    est.image_layout_ = None if images is None else ImageLayout(**images)
     model = build_model(
-        resolved(est.get_params()),
+        resolved(est.get_params(), images=images is not None),
         features=est.n_features_in_,
         latent_dim=est.latent_dim_,
         context_dim=0 if est.context_ is None else est.context_.width,
+        image_shape=None if est.image_layout_ is None else est.image_layout_.shape,
         generator=torch.Generator(),
     )
     model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})

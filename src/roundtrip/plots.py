@@ -86,6 +86,38 @@ def density_grid(
     return figure
 
 
+def image_grid(images: np.ndarray, captions: Sequence[str], row_labels: Sequence[str]) -> "Figure":
+    """Rows of images with a small caption below each.
+
+    Parameters
+    ----------
+    images : `(rows * columns, height, width, channels)`, bytes or numbers from 0 to 1, row by row.
+    captions : one an image.
+    row_labels : one a row.
+
+    >>> import numpy as np
+    >>> figure = image_grid(np.zeros((4, 8, 8, 1)), ["a"] * 4, ["first", "second"])
+    >>> len(figure.axes)
+    4
+    """
+    columns = len(images) // len(row_labels)
+    figure = _figure(figsize=(0.55 * columns + 0.5, 0.66 * len(row_labels) + 0.2))
+    axes = figure.subplots(len(row_labels), columns, squeeze=False)
+    for ax, image, caption in zip(axes.flat, images, captions, strict=True):
+        grey = image.shape[-1] == 1
+        ax.imshow(image[..., 0] if grey else image, cmap="gray", vmin=0, vmax=_white(image))
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_xlabel(caption, fontsize=5, labelpad=1)
+    for ax, label in zip(axes[:, 0], row_labels, strict=True):
+        ax.set_ylabel(label, fontsize=8, rotation=0, ha="right", va="center")
+    return figure
+
+
+def _white(image: np.ndarray) -> float:
+    return 255.0 if image.dtype == np.uint8 else 1.0
+
+
 LINE_STYLES = ("-", "--", "-.", ":")
 
 

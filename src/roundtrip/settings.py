@@ -21,7 +21,7 @@ DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005
 
 OBJECTIVES = ("likelihood", "adversarial", "hybrid")
 NOISES = ("isotropic", "diagonal", "heteroscedastic", "mixture")
-NETWORKS = ("mlp", "residual")
+NETWORKS = ("mlp", "residual", "conv")
 
 _LIKELIHOOD: dict[str, Any] = {
     "noise": "mixture",
@@ -49,12 +49,28 @@ _ADVERSARIAL: dict[str, Any] = {
     "validation_rows": 500,
     "validation_samples": 200,
 }
+_IMAGES: dict[str, Any] = {
+    **_LIKELIHOOD,
+    "noise": "isotropic",
+    "sigma": 0.25,
+    "network": "conv",
+    "training_draws": 1,
+    "generator_hidden": (256,),
+    "encoder_hidden": (256,),
+    "learning_rate": 1e-3,
+    "batch_size": 128,
+    "max_epochs": 20,
+    "averaging": 0.999,
+    "validation_rows": 500,
+    "validation_samples": 5,
+}
 AUTOMATIC: dict[str, dict[str, Any]] = {
     "likelihood": _LIKELIHOOD,
     "adversarial": _ADVERSARIAL,
+    "images": _IMAGES,
     "hybrid": _LIKELIHOOD | {"learning_rate": 1e-3, "batch_size": 256, "training_draws": 1},
 }
-"""What "auto" stands for, by objective."""
+"""What "auto" stands for, by objective; "images" for those with objective="likelihood"."""
 
 PAPER: dict[str, Any] = {
     "objective": "adversarial",
@@ -88,7 +104,20 @@ PAPER: dict[str, Any] = {
 }
 
 
-def resolved(settings: Mapping[str, Any]) -> dict[str, Any]:
+PAPER_IMAGES: dict[str, Any] = {
+    **PAPER,
+    "network": "conv",
+    "generator_hidden": (1024,),
+    "encoder_hidden": (1024,),
+    "discriminator_x_hidden": (1024,),
+    "discriminator_z_hidden": (128,) * 2,
+    "sigma": 0.1,
+    "proposal_scale": 0.01,
+}
+"""Table S3; sigma and the proposal's width are those of the authors' code for images."""
+
+
+def resolved(settings: Mapping[str, Any], *, images: bool = False) -> dict[str, Any]:
     """The settings with every "auto" that depends on the objective replaced by its value.
 
     >>> from roundtrip import Roundtrip
@@ -96,11 +125,15 @@ def resolved(settings: Mapping[str, Any]) -> dict[str, Any]:
     'mixture'
     """
     check_choice("objective", settings["objective"], OBJECTIVES)
-    automatic = AUTOMATIC[settings["objective"]]
-    return {
+    likelihood_of_images = images and settings["objective"] == "likelihood"
+    automatic = AUTOMATIC["images" if likelihood_of_images else settings["objective"]]
+    result = {
         name: automatic[name] if name in automatic and _is_auto(value) else value
         for name, value in settings.items()
     }
+    if result["noise"] not in ("isotropic", "diagonal"):
+        result["sigma"] = settings["sigma"]  # the default of images is not for noise that learns it
+    return result
 
 
 def _is_auto(value: Any) -> bool:

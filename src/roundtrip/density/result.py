@@ -59,6 +59,15 @@ class DensityEstimate:
         """The same estimate with every density multiplied by `exp(log_factor)`."""
         return replace(self, log_density=self.log_density + log_factor)
 
+    def taken(self, rows: np.ndarray) -> "DensityEstimate":
+        """The estimate of some of the rows, in that order."""
+        values = {
+            field.name: getattr(self, field.name)[rows]
+            for field in fields(self)
+            if field.name not in ("method", "index")
+        }
+        return replace(self, **values, index=None if self.index is None else self.index[rows])
+
     def to_frame(self) -> pd.DataFrame:
         """One row an estimate, one column for each attribute but `method` and `index`."""
         names = [field.name for field in fields(self) if field.name not in ("method", "index")]

@@ -58,9 +58,11 @@ class ResidualMLP(nn.Module):
 
 
 def hidden_weights(network: nn.Module) -> list[nn.Parameter]:
-    """The matrices from hidden layer to hidden layer of a `ResidualMLP` or an `mlp`."""
+    """The matrices from hidden layer to hidden layer of a `ResidualMLP` or an `mlp`; else none."""
     if isinstance(network, ResidualMLP):
         return [weight for weight in network.blocks.parameters() if weight.ndim == 2]
+    if not isinstance(network, nn.Sequential):
+        return []
     layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
     return [cast(nn.Parameter, layer.weight) for layer in layers[1:-1]]
 

@@ -79,8 +79,9 @@ class ConstantGaussian(ObservationModel):
         self.log_sigma.fill_(math.log(sigma))
 
     def start(self, data: Tensor, width: float) -> None:
-        """Begin with sigma = width."""
-        self.set_sigma(width)
+        """Begin with sigma = width, unless sigma is fixed."""
+        if self.log_sigma.requires_grad:
+            self.set_sigma(width)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """log N(x_j | G(z)_j, sigma_j²), `(..., features)`."""

@@ -42,3 +42,5 @@ class AveragedModel:
         # Short memory at first: early weights are far from where training settles.
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         torch._foreach_lerp_(self._averages, self._weights, 1 - decay)
+        for kept, current in zip(self.average.buffers(), self.model.buffers(), strict=True):
+            kept.copy_(current)  # what batch norm has seen

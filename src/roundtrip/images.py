@@ -1,0 +1,105 @@
+"""Arrays of images as tables: one flat row an image, and back."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from roundtrip.networks.conv import ImageShape
+
+COLOURS = (1, 3, 4)
+LARGEST_BYTE = 255.0
+
+
+@dataclass(frozen=True)
+class ImageLayout:
+    """How images were passed: rescaled to [0, 1], nothing else, and flattened channels last.
+
+    Attributes
+    ----------
+    height, width, channels : of an image.
+    channels_first : whether they came as `(rows, channels, height, width)`.
+    top : the value that becomes 1: 255 for bytes, else 1.
+
+    >>> import numpy as np
+    >>> layout = ImageLayout.of(np.zeros((2, 3, 8, 12), dtype=np.uint8))
+    >>> layout.shape, layout.channels_first, layout.top
+    ((8, 12, 3), True, 255.0)
+    """
+
+    height: int
+    width: int
+    channels: int
+    channels_first: bool
+    top: float
+
+    @classmethod
+    def of(cls, X: Any) -> Self:
+        """The layout of an array of images, which must be one that networks can take."""
+        X = np.asarray(X)
+        if X.shape[3] in COLOURS:
+            height, width, channels = X.shape[1:]
+            first = False
+        elif X.shape[1] in COLOURS:
+            channels, height, width = X.shape[1:]
+            first = True
+        else:
+            raise ValueError(
+                f"images must have shape (rows, height, width, channels) or (rows, channels, "
+                f"height, width) with 1, 3 or 4 channels, got {X.shape}"
+            )
+        if height % 4 or width % 4:
+            raise ValueError(
+                f"the sides of images must divide by 4, got {height} x {width}; pad or crop them"
+            )
+        if X.dtype.kind not in "buif":
+            raise ValueError(f"images must be numbers, got {X.dtype}")
+        whole = X.dtype.kind in "bui"
+        if not whole and X.size and not (X.min() >= 0 and X.max() <= 1):
+            raise ValueError(
+                "images of floating-point numbers must lie between 0 and 1; divide them by their "
+                "largest possible value"
+            )
+        return cls(height, width, channels, first, LARGEST_BYTE if whole else 1.0)
+
+    @property
+    def shape(self) -> ImageShape:
+        """Height, width, channels."""
+        return self.height, self.width, self.channels
+
+    @property
+    def features(self) -> int:
+        """Numbers an image."""
+        return self.height * self.width * self.channels
+
+    def flatten(self, X: Any) -> np.ndarray:
+        """Images of this layout as rows, `(rows, features)` in their own units; rows stay rows."""
+        X = np.asarray(X)
+        if X.ndim == 2:
+            return X
+        if X.ndim != 4:
+            raise ValueError(f"expected images of shape {self._array_shape}, got {X.shape}")
+        if X.shape[1:] != self._array_shape[1:]:
+            raise ValueError(
+                f"the estimator was fitted on images of shape {self._array_shape}, got {X.shape}"
+            )
+        if self.channels_first:
+            X = np.moveaxis(X, 1, 3)
+        return X.reshape(len(X), self.features)
+
+    def unflatten(self, rows: np.ndarray) -> np.ndarray:
+        """Rows as images in the layout in which they came; bytes are rounded and cut off."""
+        images = rows.reshape(-1, *self.shape)
+        if self.top == LARGEST_BYTE:
+            images = np.clip(np.rint(images), 0, LARGEST_BYTE).astype(np.uint8)
+        return np.moveaxis(images, 3, 1) if self.channels_first else images
+
+    @property
+    def _array_shape(self) -> tuple[str | int, ...]:
+        if self.channels_first:
+            return ("rows", self.channels, self.height, self.width)
+        return ("rows", self.height, self.width, self.channels)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON knows it, for a model file."""
+        return asdict(self)

@@ -1,0 +1,180 @@
+"""Convolutional networks for images: G, H and D_x of the paper's Table S3, and lighter ones.
+
+Images come and go as flat rows, `(rows, height * width * channels)`, channels last, so that to all
+other parts an image is a row of features. Sides must divide by 4: both G and H halve or double them
+twice. The table's G names one transposed convolution where two are needed to get from 7 x 7 to
+28 x 28; here the first has 64 channels, the second those of the image. It has batch norm in G and
+D_x; without it (`norm=False`) a row's output does not depend on a batch, and training by likelihood
+does not miss it.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from roundtrip.networks.mlp import LEAKY_SLOPE, linear
+
+ImageShape = tuple[int, int, int]
+"""Height, width, channels."""
+
+KERNEL, STRIDE, PADDING = 4, 2, 1
+
+
+class ConvGenerator(nn.Module):
+    """Codes `(rows, latent_dim + context_dim)` → flat images in [0, 1]; the context at each stage.
+
+    >>> import torch
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> G = ConvGenerator(5, (8, 8, 1), context_dim=3, hidden=16, generator=generator)
+    >>> G(torch.zeros(2, 8)).shape
+    torch.Size([2, 64])
+    """
+
+    def __init__(
+        self,
+        latent_dim: int,
+        shape: ImageShape,
+        *,
+        context_dim: int = 0,
+        hidden: int = 1024,
+        channels: tuple[int, int] = (128, 64),
+        norm: bool = False,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        height, width, colours = shape
+        self.latent_dim = latent_dim
+        self.small = (channels[0], height // 4, width // 4)
+        flat = channels[0] * (height // 4) * (width // 4)
+        self.first = linear(latent_dim + context_dim, hidden, generator)
+        self.second = linear(hidden + context_dim, flat, generator)
+        self.third = _up(channels[0] + context_dim, channels[1], generator)
+        self.last = _up(channels[1], colours, generator)
+        self.norms = nn.ModuleList(
+            [nn.BatchNorm1d(hidden), nn.BatchNorm1d(flat), nn.BatchNorm2d(channels[1])]
+            if norm
+            else [nn.Identity() for _ in range(3)]
+        )
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Generate a flat image for each code."""
+        context = codes[:, self.latent_dim :]
+        hidden = _leaky(self.norms[0](self.first(codes)))
+        hidden = _leaky(self.norms[1](self.second(torch.cat([hidden, context], dim=1))))
+        image = _with_channels(hidden.view(-1, *self.small), context)
+        image = _leaky(self.norms[2](self.third(image)))
+        return torch.sigmoid(self.last(image)).permute(0, 2, 3, 1).flatten(1)
+
+
+class ConvEncoder(nn.Module):
+    """Flat images, perhaps with a context behind them → `(rows, outputs)`.
+
+    >>> import torch
+    >>> H = ConvEncoder((8, 8, 1), 5, hidden=16, generator=torch.Generator().manual_seed(0))
+    >>> H(torch.zeros(2, 64)).shape
+    torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        shape: ImageShape,
+        outputs: int,
+        *,
+        context_dim: int = 0,
+        hidden: int = 1024,
+        channels: tuple[int, int] = (64, 64),
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        height, width, colours = shape
+        self.shape = shape
+        self.first = _down(colours, channels[0], generator)
+        self.second = _down(channels[0], channels[1], generator)
+        flat = channels[1] * (height // 4) * (width // 4)
+        self.third = linear(flat + context_dim, hidden, generator)
+        self.last = linear(hidden, outputs, generator)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Encode each flat image."""
+        image, context = _image(rows, self.shape)
+        image = _leaky(self.second(_leaky(self.first(image))))
+        return self.last(_leaky(self.third(torch.cat([image.flatten(1), context], dim=1))))
+
+
+class ConvDiscriminator(nn.Module):
+    """Flat images with a context behind them → one real-or-fake score a row, `(rows, 1)`.
+
+    Several batches may be judged side by side, as by `discriminator`.
+
+    >>> import torch
+    >>> D = ConvDiscriminator((8, 8, 1), generator=torch.Generator().manual_seed(0))
+    >>> D(torch.zeros(3, 2, 64)).shape
+    torch.Size([3, 2, 1])
+    """
+
+    def __init__(
+        self,
+        shape: ImageShape,
+        *,
+        context_dim: int = 0,
+        hidden: int = 1024,
+        channels: tuple[int, int] = (32, 64),
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        height, width, colours = shape
+        self.shape = shape
+        self.first = _down(colours, channels[0], generator)
+        self.second = _down(channels[0] + context_dim, channels[1], generator)
+        flat = channels[1] * (height // 4) * (width // 4)
+        self.third = linear(flat + context_dim, hidden, generator)
+        self.last = linear(hidden + context_dim, 1, generator)
+        self.norms = nn.ModuleList(
+            [nn.BatchNorm2d(channels[0]), nn.BatchNorm2d(channels[1]), nn.BatchNorm1d(hidden)]
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Judge each row; every batch is normalised by its own statistics."""
+        if rows.ndim == 3:
+            return torch.stack([self(batch) for batch in rows.unbind(dim=1)], dim=1)
+        image, context = _image(rows, self.shape)
+        image = _leaky(self.norms[0](self.first(image)))
+        image = _leaky(self.norms[1](self.second(_with_channels(image, context))))
+        hidden = self.third(torch.cat([image.flatten(1), context], dim=1))
+        hidden = _leaky(self.norms[2](hidden))
+        return self.last(torch.cat([hidden, context], dim=1))
+
+
+def _image(rows: Tensor, shape: ImageShape) -> tuple[Tensor, Tensor]:
+    """The images of flat rows, `(rows, channels, height, width)`, and what comes behind them."""
+    height, width, colours = shape
+    flat, context = rows.tensor_split([height * width * colours], dim=1)
+    # A view, whose memory is already in the order that convolutions on a CPU like best.
+    return flat.reshape(-1, height, width, colours).permute(0, 3, 1, 2), context
+
+
+def _with_channels(image: Tensor, context: Tensor) -> Tensor:
+    """The image with one constant channel for each number of its context."""
+    planes = context[:, :, None, None].expand(-1, -1, *image.shape[-2:])
+    return torch.cat([image, planes], dim=1)
+
+
+def _leaky(values: Tensor) -> Tensor:
+    return nn.functional.leaky_relu(values, LEAKY_SLOPE)
+
+
+def _down(inputs: int, outputs: int, generator: torch.Generator) -> nn.Conv2d:
+    layer = nn.utils.skip_init(nn.Conv2d, inputs, outputs, KERNEL, STRIDE, PADDING)
+    return _initialised(layer, generator)
+
+
+def _up(inputs: int, outputs: int, generator: torch.Generator) -> nn.ConvTranspose2d:
+    layer = nn.utils.skip_init(nn.ConvTranspose2d, inputs, outputs, KERNEL, STRIDE, PADDING)
+    return _initialised(layer, generator)
+
+
+def _initialised(layer: Any, generator: torch.Generator) -> Any:
+    nn.init.xavier_uniform_(layer.weight, generator=generator)
+    nn.init.zeros_(layer.bias)
+    return layer
