@@ -19,6 +19,7 @@ TINY = {
     "encoder_hidden": (16,),
     "noise_boxes": 4,
     "validation_rows": 50,
+    "tol": 0.3,
 }
 SMALL = {
     "max_epochs": 8,

@@ -150,17 +150,17 @@ def test_samples_follow_the_density(fitted):
 
 
 def test_fitted_density_integrates_to_one(fitted):
-    grid = np.linspace(-5, 5, 120)
+    grid = np.linspace(-5, 5, 80)
     points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
     density = np.exp(fitted.density(points, method="importance", n_samples=500).log_density)
     assert density.sum() * (grid[1] - grid[0]) ** 2 == pytest.approx(1, abs=0.02)
 
 
 SIMULATED = {
-    "mixture sd 0.1": lambda seed: make_independent_mixture(4000, sd=0.1, random_state=seed),
-    "mixture sd 0.5": lambda seed: make_independent_mixture(4000, sd=0.5, random_state=seed),
-    "octagon": lambda seed: make_octagon_mixture(4000, random_state=seed),
-    "involute": lambda seed: make_involute(4000, random_state=seed),
+    "mixture sd 0.1": lambda seed: make_independent_mixture(3000, sd=0.1, random_state=seed),
+    "mixture sd 0.5": lambda seed: make_independent_mixture(3000, sd=0.5, random_state=seed),
+    "octagon": lambda seed: make_octagon_mixture(3000, random_state=seed),
+    "involute": lambda seed: make_involute(3000, random_state=seed),
 }
 
 
@@ -168,7 +168,7 @@ SIMULATED = {
 @pytest.mark.parametrize("make", SIMULATED.values(), ids=SIMULATED.keys())
 def test_held_out_likelihood_does_not_exceed_the_truth(make):
     data, test = make(0), make(1)
-    est = Roundtrip(latent_dim=2, max_epochs=10, random_state=0).fit(data.X)
+    est = Roundtrip(2, max_epochs=10, min_steps_per_epoch=60, random_state=0).fit(data.X)
     gap = est.score_samples(test.X) - test.log_density(test.X)
     assert gap.mean() <= 3 * gap.std() / np.sqrt(len(gap))
     if make is not SIMULATED["mixture sd 0.5"]:  # that one is nearly Gaussian

@@ -37,7 +37,8 @@ def test_the_floor_follows_spread_and_resolution(rng):
 def test_dequantised_density_gives_a_value_its_probability(rng):
     """Over a rounding step the density integrates to the share of the value."""
     X = rng.choice([0.0, 1.0, 2.0], p=[0.5, 0.2, 0.3], size=(4000, 1))
-    est = Roundtrip(latent_dim=1, max_epochs=10, random_state=0).fit(X)
+    networks = {"generator_hidden": (64,), "encoder_hidden": (64,)}
+    est = Roundtrip(1, **networks, max_epochs=10, random_state=0).fit(X)
     assert est.resolution_ == [1.0]
     axis = np.linspace(-0.5, 2.5, 301)
     density = np.exp(est.score_samples((axis[:-1] + 0.005)[:, None]))

@@ -36,7 +36,8 @@ def test_finds_the_number_of_dimensions_that_the_data_has(rng):
     """Eight columns that follow from four numbers need no eight; three of them are too few."""
     z = rng.normal(size=(3000, 4))
     X = np.c_[z, np.sin(2 * z)] + 0.05 * rng.normal(size=(3000, 8))
-    est = Roundtrip(generator_hidden=(32,), encoder_hidden=(32,), random_state=0).fit(X)
+    networks = {"generator_hidden": (32,), "encoder_hidden": (32,)}
+    est = Roundtrip(**networks, patience=2, random_state=0).fit(X)
     assert est.latent_dim_ in (4, 5)
 
 

@@ -1,5 +1,6 @@
 """`RoundtripClassifier`: Bayes' rule with class-conditional densities."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,13 +16,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from roundtrip.density import DensityWarning
 from roundtrip.density.first_look import first_look
 from roundtrip.estimator import Roundtrip
+from roundtrip.images import are_images
 from roundtrip.parameters import check_choice
 
 ROUGH_DRAWS = 64
 NEGLIGIBLE = 12.0
 """Nats below the best class at a first look from which on a class is not looked at again."""
+
+NO_DOUBT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class ClassPosterior:
     log_density : `(rows, classes)`, log p(x | y) in the units of X. Of classes that are far behind
         at a first look, that first look.
     log_density_error : `(rows, classes)`, its standard errors; NaN after a first look only.
-    converged : `(rows,)` whether the densities of all classes that matter are certain.
+    converged : `(rows,)` whether the densities of all classes that matter (with a probability of a
+        thousandth or more) are certain.
     """
 
     probability: np.ndarray
@@ -86,7 +92,7 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, *, max_time: float | None = None) -> Self:
         """Fit p(x | y) to the rows of `X`, `(rows, features)` or images, with classes `y`."""
-        if np.ndim(X) == 4:
+        if are_images(X):
             X, y = np.asarray(X), column_or_1d(y)
             check_consistent_length(X, y)
         else:
@@ -114,14 +120,17 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         error = np.full_like(log_density, np.nan)
         joint = log_density + log_priors
         matters = joint >= joint.max(axis=1, keepdims=True) - NEGLIGIBLE
-        converged = np.ones(len(X), dtype=bool)
+        certain = np.ones_like(matters)
         for place in range(len(self.classes_)):
             rows = matters[:, place]
             if rows.any():
-                result = self.estimator_.density(X[rows], context=place)
+                with warnings.catch_warnings():
+                    # Of a class that a row is not of, no density need be certain: see `converged`.
+                    warnings.simplefilter("ignore", DensityWarning)
+                    result = self.estimator_.density(X[rows], context=place)
                 log_density[rows, place] = result.log_density
                 error[rows, place] = result.std_error
-                converged[rows] &= result.converged
+                certain[rows, place] = result.converged
         joint = log_density + log_priors
         probability = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         # Delta method: dp_k = p_k (dl_k - Σ_j p_j dl_j), errors of different classes independent.
@@ -129,6 +138,7 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         others = (probability * spread) ** 2
         total = others.sum(axis=1, keepdims=True) - others
         variance = probability**2 * (((1 - probability) * spread) ** 2 + total)
+        converged = (certain | (probability < NO_DOUBT)).all(axis=1)
         return ClassPosterior(probability, np.sqrt(variance), log_density, error, converged)
 
     def predict_proba(self, X: Any) -> np.ndarray:

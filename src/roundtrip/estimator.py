@@ -27,7 +27,7 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.devices import resolve_device
 from roundtrip.fitting import FittingData, fit_model
-from roundtrip.images import ImageLayout
+from roundtrip.images import ImageLayout, are_images
 from roundtrip.latent_search import search_latent_dim
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import ConstantGaussian
@@ -305,7 +305,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         checkpoint: str | os.PathLike[str] | None,
     ) -> Self:
         start = time.perf_counter()
-        layout = ImageLayout.of(X) if np.ndim(X) == 4 else None
+        layout = ImageLayout.of(X) if are_images(X) else None
         settings = resolved(self.get_params(), images=layout is not None)
         check_settings(settings)
         if max_time is not None:

@@ -44,6 +44,9 @@ CONTINUOUS_FLOOR = 1e-3
 ROUNDED_FLOOR = 0.05
 """Smallest noise of a rounded column, in units of its rounding step."""
 
+SMALLEST_BATCH = 2
+"""Batch norm needs two rows to know a spread."""
+
 
 @dataclass(frozen=True)
 class FittingData:
@@ -231,7 +234,7 @@ def fit_model(
     # Rows that repeat within a batch would cost time and tell nothing; only the paper draws them.
     batch_size = settings["batch_size"]
     if settings["sampling"] == "shuffle":
-        batch_size = min(batch_size, len(training))
+        batch_size = max(SMALLEST_BATCH, min(batch_size, len(training)))
     stream = Batches(
         training,
         batch_size,

@@ -11,6 +11,11 @@ COLOURS = (1, 3, 4)
 LARGEST_BYTE = 255.0
 
 
+def are_images(X: Any) -> bool:
+    """Whether X is an array of images rather than a table."""
+    return getattr(X, "ndim", None) == 4
+
+
 @dataclass(frozen=True)
 class ImageLayout:
     """How images were passed: rescaled to [0, 1], nothing else, and flattened channels last.

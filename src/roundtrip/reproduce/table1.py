@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.console import Console
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
@@ -61,11 +62,13 @@ def table1(request: Request) -> str:
     """Fit and score every method on every data set that can be had; the page in Markdown."""
     request = replace(request, seeds=request.seeds or (1 if request.quick else 3))
     runs, missing = request.runs(), {}
+    console = Console(stderr=True, quiet=request.quiet, highlight=False)
     for dataset in DATASETS:
         try:
             _load(dataset, 0, request.data_home, request.download)
         except DatasetNotFoundError as error:
             missing[dataset] = str(error)
+            console.print(f"without {dataset}: {error}", markup=False)
     present = [dataset for dataset in DATASETS if dataset not in missing]
     if not present:
         raise DatasetNotFoundError(next(iter(missing.values())))
@@ -76,7 +79,7 @@ def table1(request: Request) -> str:
             for method in methods:
                 key = run_key(request, dataset, method, seed)
                 log.run(runs, key, partial(_measure, request, key), "log_likelihood")
-    text = _page(request, runs, methods, missing)
+    text = _page(request, runs, methods, list(missing))
     request.write_text("table1.md", text)
     return text
 
@@ -193,7 +196,7 @@ def _cell(records: Sequence[Mapping[str, Any]], quantity: str) -> str:
     return f"{np.mean(values):.{digits}f} ± {2 * error:.{digits}f}"
 
 
-def _page(request: Request, runs: Runs, methods: Sequence[str], missing: Mapping[str, str]) -> str:
+def _page(request: Request, runs: Runs, methods: Sequence[str], missing: Sequence[str]) -> str:
     datasets = [dataset for dataset in DATASETS if dataset not in missing]
     header = ["method", *datasets]
     of = partial(_records, request, runs)
@@ -224,7 +227,8 @@ def _page(request: Request, runs: Runs, methods: Sequence[str], missing: Mapping
         "## How often trees tell test rows from samples (0.5: they can't)\n\n"
         + markdown_table(header, accuracy),
     ]
-    parts += [f"Not computed: {name}. {why}" for name, why in missing.items()]
+    if missing:
+        parts.append(f"Not computed, for want of their files: {', '.join(missing)}.")
     return "\n\n".join(parts) + "\n"
 
 
