@@ -32,7 +32,7 @@ test-slow: setup
 	$(BIN)/pytest -m slow
 
 benchmarks: setup
-	$(BIN)/python benchmarks/simulated.py
+	$(BIN)/roundtrip reproduce fig2
 
 clean:
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -7,10 +7,6 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_table_of_simulated_sets_is_the_benchmarks():
-    assert (ROOT / "benchmarks/results/simulated.md").read_text().strip() in README
-
-
 def test_training_speed_is_the_benchmarks():
     result = json.loads((ROOT / "benchmarks/results/training_speed.json").read_text())
     words = " ".join(README.split())

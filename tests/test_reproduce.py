@@ -11,13 +11,14 @@ import torch
 
 from roundtrip import Roundtrip
 from roundtrip.cli import app
-from roundtrip.datasets import DatasetNotFoundError
+from roundtrip.datasets import DatasetNotFoundError, load_arem, load_bank, load_casp
 from roundtrip.density import estimate
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.model import RoundtripModel
 from roundtrip.reproduce import Request, reproduce
 from roundtrip.reproduce.published_estimator import biased_log_density
 from roundtrip.reproduce.runs import Runs
+from roundtrip.reproduce.table1 import LATENT_DIMS
 
 needs_data = pytest.mark.skipif(not os.getenv("ROUNDTRIP_DATA"), reason="needs ROUNDTRIP_DATA")
 
@@ -47,6 +48,7 @@ def test_fig2_writes_numbers_pictures_and_page(tmp_path, capsys):
     for record in records:
         assert f"{record['gap_to_truth']:+.3f}" in page
     assert "Quick run" in page
+    assert "at most 1 s a fit" in page  # as asked for, not the figure's own
     # A part of the picture that is lost is computed again, nothing else; the rest is the same.
     lost = next((folder / "densities").glob("*KDE*"))
     lost.unlink()
@@ -125,6 +127,14 @@ def test_table1_has_three_roundtrip_rows(tmp_path, monkeypatch, capsys):
         assert re.search(rf"^\| {re.escape(row)} (\| -?[\d.]+ ± [\d.]+ ){{3}}\|$", page, re.M), row
     assert "28.38" in page  # the paper's own
     assert "want of their files: HEPMASS, YPMSD." in page
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "load"), [("AReM", load_arem), ("CASP", load_casp), ("BANK", load_bank)]
+)
+def test_latent_dimensions_are_those_of_the_data_sets(name, load):
+    assert LATENT_DIMS[name] == load().latent_dim
 
 
 def test_an_interrupted_fit_is_no_result(tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL
 from roundtrip.devices import resolve_device
 from roundtrip.fitting import FittingData, fit_model
 from roundtrip.images import ImageLayout, are_images
-from roundtrip.latent_search import search_latent_dim
+from roundtrip.latent_search import default_latent_dim, search_latent_dim
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import ConstantGaussian
 from roundtrip.parameters import check_integer, check_number
@@ -629,18 +629,3 @@ def _random_stream(
 ) -> np.random.RandomState:
     """A stream of random numbers; None is a new one, not NumPy's global state."""
     return np.random.RandomState() if random_state is None else check_random_state(random_state)
-
-
-def default_latent_dim(features: int, objective: str) -> int:
-    """All dimensions up to 3 features; above, a share of them that depends on the objective.
-
-    Half of them for the paper's objective, about as in its Table S1; two thirds for the others,
-    which leave dimensions that they do not need unused.
-
-    >>> [default_latent_dim(n, "adversarial") for n in (1, 2, 3, 6, 9, 17)]
-    [1, 2, 3, 3, 5, 9]
-    >>> [default_latent_dim(n, "likelihood") for n in (1, 2, 3, 6, 9, 17)]
-    [1, 2, 3, 4, 6, 11]
-    """
-    share = (features + 1) // 2 if objective == "adversarial" else round(2 * features / 3)
-    return min(features, max(3, share))

@@ -46,6 +46,21 @@ def latent_candidates(features: int) -> list[int]:
     return sorted({(features + 1) // 2, round(2 * features / 3), features})
 
 
+def default_latent_dim(features: int, objective: str) -> int:
+    """All dimensions up to 3 features; above, a share of them that depends on the objective.
+
+    Half of them for the paper's objective, about as in its Table S1; two thirds for the others,
+    which leave dimensions that they do not need unused.
+
+    >>> [default_latent_dim(n, "adversarial") for n in (1, 2, 3, 6, 9, 17)]
+    [1, 2, 3, 3, 5, 9]
+    >>> [default_latent_dim(n, "likelihood") for n in (1, 2, 3, 6, 9, 17)]
+    [1, 2, 3, 4, 6, 11]
+    """
+    share = (features + 1) // 2 if objective == "adversarial" else round(2 * features / 3)
+    return min(features, max(3, share))
+
+
 def search_latent_dim(
     settings: Mapping[str, Any],
     data: FittingData,

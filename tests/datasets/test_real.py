@@ -181,3 +181,16 @@ def test_bank_columns_are_codes_with_noise():
     # 0 and 1 with noise of ±0.2, scaled by 1.4 to [0, 1]: 5,289 clients said yes.
     assert y[-5_289] == pytest.approx(1 / 1.4, abs=1e-3)
     assert y[-5_290] == pytest.approx(0.4 / 1.4, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["shuttle", "forestcover"])
+def test_dequantize_leaves_rows_where_they_are(name):
+    """With and without noise the parts have the same rows, or the two could not be compared."""
+    before, after = (load(name, dequantize=flag) for flag in (False, True))
+    for X, Y in zip(parts(before), parts(after), strict=True):
+        np.testing.assert_array_equal(np.round(Y), X)
+
+
+def test_dequantize_leaves_recordings_where_they_are():
+    before, after = (load("arem", dequantize=flag) for flag in (False, True))
+    np.testing.assert_array_equal(before.test_groups, after.test_groups)

@@ -1,8 +1,9 @@
 """Neural networks the model is built from."""
 
 from roundtrip.networks.conv import ConvDiscriminator, ConvEncoder, ConvGenerator, ImageShape
+from roundtrip.networks.hidden import hidden_weights
 from roundtrip.networks.mlp import discriminator, mlp
-from roundtrip.networks.residual import ResidualMLP, hidden_weights
+from roundtrip.networks.residual import ResidualMLP
 
 __all__ = [
     "ConvDiscriminator",

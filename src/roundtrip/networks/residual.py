@@ -1,7 +1,5 @@
 """Residual networks for tables: deep enough to bend sharply, easy to train fast."""
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
@@ -55,16 +53,6 @@ class ResidualMLP(nn.Module):
         outputs: Tensor = self.last(hidden)
         outputs[..., : self.linear.out_features] += self.linear(x)
         return outputs
-
-
-def hidden_weights(network: nn.Module) -> list[nn.Parameter]:
-    """The matrices from hidden layer to hidden layer of a `ResidualMLP` or an `mlp`; else none."""
-    if isinstance(network, ResidualMLP):
-        return [weight for weight in network.blocks.parameters() if weight.ndim == 2]
-    if not isinstance(network, nn.Sequential):
-        return []
-    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
-    return [cast(nn.Parameter, layer.weight) for layer in layers[1:-1]]
 
 
 def _zero(layer: nn.Linear) -> nn.Linear:

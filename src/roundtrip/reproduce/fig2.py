@@ -133,10 +133,11 @@ def _page(request: Request, runs: Runs, methods: list[str]) -> str:
     gaps_header = (f"{name}: gap, nats" for name in SIMULATIONS)
     header = ["method", *gaps_header, "valley depth, nats", "fit, s"]
     points, _ = sizes(quick=request.quick)
+    limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = (
-        f"{points:,} points, a tenth held out; seed 0; at most {BUDGET:g} s a fit, the paper's "
-        f"preset {PAPER_BUDGET:g} s; {first['threads']} threads. The mixture has components of sd "
-        f"{MIXTURE_SD} (the paper prints 0.5, at which there are no separate modes)."
+        f"{points:,} points, a tenth held out; seed 0; {limits}; {first['threads']} threads. The "
+        f"mixture has components of sd {MIXTURE_SD} (the paper prints 0.5, at which there are no "
+        "separate modes)."
     )
     if request.quick:
         settings += " Quick run: few points, a coarse grid, hardly any training; it means little."

@@ -101,10 +101,10 @@ def _page(
         cells.append("" if published is None else f"{published:.3f}")
         rows.append([method, *cells])
     points, _ = sizes(quick=request.quick)
+    limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = (
         f"{points:,} points of the independent mixture with components of sd {MIXTURE_SD}, a tenth "
-        f"held out; seed 0; at most {BUDGET:g} s a fit, the paper's preset {PAPER_BUDGET:g} s; "
-        f"{runs.records[-1]['threads']} threads."
+        f"held out; seed 0; {limits}; {runs.records[-1]['threads']} threads."
     )
     if request.quick:
         settings += " Quick run: few points, hardly any training; it means little."

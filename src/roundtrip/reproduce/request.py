@@ -81,6 +81,14 @@ class Request:
             return asked
         return quick if self.quick else paper if method == PAPER else own
 
+    def limits(self, *, own: float, paper: float, quick: float) -> str:
+        """`seconds` for people."""
+        each = {"own": own, "paper": paper, "quick": quick}
+        return (
+            f"at most {self.seconds('', **each):g} s a fit, the paper's preset "
+            f"{self.seconds(PAPER, **each):g} s"
+        )
+
     def write_text(self, name: str, text: str) -> None:
         """Write a file into the folder."""
         self.folder.mkdir(parents=True, exist_ok=True)

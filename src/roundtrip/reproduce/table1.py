@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -48,14 +48,16 @@ QUICK_ROWS = {"train": 3000, "validation": 300, "test": 100}
 BIASED = "Roundtrip (paper), authors' biased weights"
 
 
-class _BiasedSizes:
-    """How the biased estimate is computed: rows and draws, and those to choose its width by."""
+class _Sizes(NamedTuple):
+    """Rows and draws of the biased estimate, and those to choose its width by."""
 
-    rows, draws, scale_rows, scale_draws = 500, 4000, 100, 1000
+    rows: int
+    draws: int
+    scale_rows: int
+    scale_draws: int
 
 
-class _QuickBiasedSizes(_BiasedSizes):
-    rows, draws, scale_rows, scale_draws = 50, 500, 20, 200
+BIASED_SIZES, QUICK_BIASED_SIZES = _Sizes(500, 4000, 100, 1000), _Sizes(50, 500, 20, 200)
 
 
 def table1(request: Request) -> str:
@@ -133,14 +135,12 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
         **details,
     }
     if method == PAPER:
-        sizes = _QuickBiasedSizes if request.quick else _BiasedSizes
+        sizes = QUICK_BIASED_SIZES if request.quick else BIASED_SIZES
         record["biased"] = _biased(est, data, scores, sizes)
     return record
 
 
-def _biased(
-    est: Roundtrip, data: Dataset, correct: np.ndarray, sizes: type[_BiasedSizes]
-) -> dict[str, Any]:
+def _biased(est: Roundtrip, data: Dataset, correct: np.ndarray, sizes: _Sizes) -> dict[str, Any]:
     """The same model under the authors' weights, the proposal's width chosen as they choose it."""
 
     def score(rows: np.ndarray, n_samples: int, scale: float) -> np.ndarray:
@@ -243,13 +243,13 @@ def _about_biased(dataset: str, records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _settings(request: Request, record: Mapping[str, Any]) -> str:
+    limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     text = (
-        f"{request.seeds} seed(s); ± is over seeds, or over test rows where there is one seed. At "
-        f"most {request.budget or BUDGET:g} s a fit, the paper's preset "
-        f"{request.paper_budget or PAPER_BUDGET:g} s; {record['threads']} threads on "
-        f"{record['cores']} cores, torch {record['torch']}."
+        f"{request.seeds} seed(s); ± is over seeds, or over test rows where there is one seed; "
+        f"{limits}; {record['threads']} threads on {record['cores']} cores, torch "
+        f"{record['torch']}."
     )
     if request.quick:
         rows = ", ".join(f"{count} {part} rows" for part, count in QUICK_ROWS.items())
-        text += f" Quick run of {QUICK_BUDGET:g} s a fit on {rows}; it means little."
+        text += f" Quick run on {rows}; it means little."
     return text

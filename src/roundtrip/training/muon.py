@@ -1,9 +1,9 @@
 """Muon: steps of the same size in all directions, for the matrices between hidden layers.
 
 The update of a matrix is its momentum with all singular values set to about one. It was proposed by
-Jordan et al. (2024, "Muon: an optimizer for hidden layers in neural networks"). On CASP it learns
-in 20 epochs what takes Adam more than 30. torch's own goes through the matrices one by one, in
-bfloat16, which takes several times as long on a CPU.
+Jordan et al. (2024, "Muon: an optimizer for hidden layers in neural networks"). torch's own goes
+through the matrices one by one and in bfloat16, which few CPUs are fast at; here all of a shape are
+updated together, in the precision they have.
 """
 
 from collections.abc import Iterable
