@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from roundtrip import Roundtrip
+from roundtrip.fitting import fit_model
 from roundtrip.training import LikelihoodObjective
 
 QUICK = {"generator_hidden": (16,), "encoder_hidden": (16,), "batch_size": 32, "random_state": 0}
@@ -15,8 +16,23 @@ def table(rng):
 def test_tries_and_keeps_what_it_tried(X):
     est = Roundtrip(**QUICK, max_epochs=60, min_steps_per_epoch=2).fit(X)
     assert list(est.latent_dims_tried_) == [2, 3, 4]
-    assert est.latent_dims_tried_[est.latent_dim_] == max(est.latent_dims_tried_.values())
     assert est.model_.latent_dim == est.latent_dim_
+
+
+@pytest.mark.parametrize(("ahead", "chosen"), [(0.19, 3), (0.21, 2)])
+def test_another_than_the_default_must_be_clearly_ahead(ahead, chosen, X, monkeypatch):
+    """By 0.05 nats a feature, of which there are four."""
+    scores = {2: 1.0 + ahead, 3: 1.0, 4: 0.5}
+
+    def trial(settings, data, *, latent_dim, **arguments):
+        model, result = fit_model(settings, data, latent_dim=latent_dim, **arguments)
+        result.history["validation_log_likelihood"] = [scores[latent_dim]]
+        return model, result
+
+    monkeypatch.setattr("roundtrip.latent_search.fit_model", trial)
+    est = Roundtrip(**QUICK, max_epochs=60, min_steps_per_epoch=2).fit(X)
+    assert est.latent_dims_tried_ == scores
+    assert est.latent_dim_ == chosen
 
 
 @pytest.mark.parametrize(

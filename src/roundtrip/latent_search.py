@@ -16,6 +16,10 @@ TRIAL_SHARE = 1 / 30
 SHORTEST_TRIAL_EPOCHS, SHORTEST_TRIAL_SECONDS = 2, 0.5
 """Shorter trials say nothing: there are none, and the default is taken."""
 
+CLEARLY_AHEAD = 0.05
+"""Nats a feature by which another than the default must be ahead: models of few dimensions learn
+faster, and are ahead for a while of those that end above them."""
+
 
 @dataclass(frozen=True)
 class LatentSearch:
@@ -96,6 +100,9 @@ def search_latent_dim(
         for latent_dim, (_, result) in trials.items()
     }
     best = max(tried, key=lambda latent_dim: tried[latent_dim])
+    default = default_latent_dim(data.features, settings["objective"])
+    if tried[best] - tried.get(default, -math.inf) < CLEARLY_AHEAD * data.features:
+        best = default
     model, result = trials[best]
     stopped_by = next(reversed(trials.values()))[1].stopped_by
     return LatentSearch(

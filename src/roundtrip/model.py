@@ -8,7 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA, ConstantGaussian, ObservationModel
+from roundtrip.noise import (
+    LARGEST_SIGMA,
+    SMALLEST_SIGMA,
+    ConstantGaussian,
+    ObservationModel,
+    Unseen,
+)
 from roundtrip.parameters import check_integer, check_number
 
 SMALLEST_POSTERIOR_WIDTH = 1e-4
@@ -84,10 +90,18 @@ class RoundtripModel(nn.Module):
 
     def with_sigma(self, sigma: float) -> Self:
         """The same networks with the paper's noise of another width."""
+        return self._with_noise(ConstantGaussian(1, sigma=sigma).to(self.device))
+
+    def without(self, unseen: Tensor) -> Self:
+        """The model of the other features alone: those of `unseen`, `(features,)`, don't count.
+
+        It takes rows of all features; what stands for those that don't count only helps H.
+        """
+        return self._with_noise(Unseen(self.noise, unseen.to(self.device)))
+
+    def _with_noise(self, noise: ObservationModel) -> Self:
         other = copy.copy(self)
-        other._modules = dict(self._modules)
-        noise = ConstantGaussian(1, sigma=sigma).to(self.device)
-        other._modules["noise"] = noise
+        other._modules = {**self._modules, "noise": noise}
         return other
 
     def given(self, context: Tensor) -> "RoundtripModel":

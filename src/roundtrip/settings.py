@@ -34,7 +34,7 @@ _LIKELIHOOD: dict[str, Any] = {
     "max_epochs": 60,
     "averaging": 0.998,
     "validation_rows": 1000,
-    "validation_samples": 20,
+    "validation_samples": 10,
 }
 _ADVERSARIAL: dict[str, Any] = {
     "noise": "isotropic",

@@ -9,8 +9,9 @@ from roundtrip.networks.mlp import linear
 class ResidualMLP(nn.Module):
     """`(rows, in_features)` → `(rows, out_features)` by blocks ``h + W₂ silu(W₁ norm(h))``.
 
-    The first `linear_outputs` outputs also get a linear map of the input. Blocks start as the
-    identity and the last layer at zero, so that before training the network is that linear map.
+    The last layer also sees the input itself. Blocks start as the identity and the last layer at
+    zero, but for a linear map of the input to the first `linear_outputs` outputs, which is all that
+    the network is before training.
 
     >>> import torch
     >>> generator = torch.Generator().manual_seed(0)
@@ -30,7 +31,6 @@ class ResidualMLP(nn.Module):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.linear = linear(in_features, linear_outputs, generator)
         self.first = linear(in_features, width, generator)
         self.blocks = nn.ModuleList(
             nn.Sequential(
@@ -41,17 +41,22 @@ class ResidualMLP(nn.Module):
             )
             for _ in range(blocks)
         )
-        self.last = nn.Sequential(
-            nn.LayerNorm(width), nn.SiLU(), _zero(linear(width, out_features, generator))
-        )
+        self.normed = nn.Sequential(nn.LayerNorm(width), nn.SiLU())
+        self.last = _zero(linear(width + in_features, out_features, generator))
+        nn.init.xavier_uniform_(self.direct[:linear_outputs], generator=generator)
+
+    @property
+    def direct(self) -> Tensor:
+        """The part of the last layer that sees the input, `(out_features, in_features)`."""
+        return self.last.weight[:, -self.first.in_features :]
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the network to rows."""
         hidden = self.first(x)
         for block in self.blocks:
             hidden = hidden + block(hidden)
-        outputs: Tensor = self.last(hidden)
-        outputs[..., : self.linear.out_features] += self.linear(x)
+        # Side by side: a sum of two layers would pass over all outputs once more, and back.
+        outputs: Tensor = self.last(torch.cat([self.normed(hidden), x], dim=-1))
         return outputs
 
 

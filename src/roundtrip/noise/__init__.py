@@ -7,6 +7,7 @@ from roundtrip.noise.gaussian import (
     isotropic_log_prob,
 )
 from roundtrip.noise.mixture import MixtureNoise
+from roundtrip.noise.unseen import Unseen
 
 __all__ = [
     "LARGEST_SIGMA",
@@ -15,5 +16,6 @@ __all__ = [
     "HeteroscedasticGaussian",
     "MixtureNoise",
     "ObservationModel",
+    "Unseen",
     "isotropic_log_prob",
 ]

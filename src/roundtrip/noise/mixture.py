@@ -115,7 +115,8 @@ class MixtureNoise(ObservationModel):
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of all components, means and widths of the moving ones."""
-        location, rest = outputs.tensor_split([self.features], dim=-1)
+        # `tensor_split` would fill an array of zeros for each part on the way back.
+        location, rest = outputs.split([self.features, self.n_outputs - self.features], dim=-1)
         rest = rest.unflatten(-1, (self.features, -1))
         logits, shift, raw = rest.split([self.moving + self.fixed, self.moving, self.moving], -1)
         sigma = self.floor + softplus(raw + self.first_raw)

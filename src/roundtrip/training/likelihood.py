@@ -13,12 +13,15 @@ from roundtrip.training.bound import importance_weighted_bound
 from roundtrip.training.flat import flattened, stacked
 from roundtrip.training.muon import Muon
 
-ADAM_BETAS = (0.9, 0.99)
+ADAM_BETAS = (0.99, 0.99)
+"""The gradient of a bound from two draws a row is mostly noise: a long memory is worth more than
+twice the training time (docs/design.md)."""
+
 MUON_RATE = 10.0
 """Learning rate of the matrices between hidden layers, in units of Adam's for all other weights."""
 
 LARGEST_GRADIENT = 5.0
-WARM_UP_STEPS = 200
+WARM_UP_STEPS = 50
 
 
 class LikelihoodObjective:

@@ -1,0 +1,91 @@
+"""Why a row is unlikely: its surprise -log p(x) part by part, and feature by feature."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+
+from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive, settled_proposal
+from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
+from roundtrip.density.randomness import row_generators
+from roundtrip.model import RoundtripModel
+
+DRAWS = 512
+ROWS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """-log p(x) = Σ_j E(-log p(x_j | z)) + KL(p(z | x) ‖ p(z)), averages over the posterior of z.
+
+    Attributes
+    ----------
+    residual : `(rows, features)`, the first sum: how badly each feature fits the manifold.
+    latent : `(rows,)`, the second: how rare the place on the manifold is.
+    """
+
+    residual: Tensor
+    latent: Tensor
+
+    @property
+    def total(self) -> Tensor:
+        """-log p(x), `(rows,)`."""
+        return self.residual.sum(dim=1) + self.latent
+
+
+@torch.no_grad()
+def surprise_parts(model: RoundtripModel, x: Tensor, *, tol: float, seed: int) -> Surprise:
+    """Divide the surprise of `(rows, features)` points into its parts, from draws of p(z | x).
+
+    >>> import torch
+    >>> model = RoundtripModel(torch.nn.Linear(1, 2), torch.nn.Linear(2, 1), 1, sigma=0.5)
+    >>> surprise_parts(model, torch.zeros(3, 2), tol=0.1, seed=0).residual.shape
+    torch.Size([3, 2])
+    """
+    blocks = [_block_parts(model, block.double(), tol, seed) for block in x.split(ROWS_AT_ONCE)]
+    return Surprise(
+        torch.cat([block.residual for block in blocks]),
+        torch.cat([block.latent for block in blocks]),
+    )
+
+
+def _block_parts(model: RoundtripModel, x: Tensor, tol: float, seed: int) -> Surprise:
+    proposal = settled_proposal(model, x, tol=tol, seed=seed)
+    z = proposal.sample(DRAWS, row_generators(x.cpu().numpy(), seed + 1))
+    outputs = map_blocks(model.decode, z.flatten(0, 1), EVALUATIONS_PER_CALL).double()
+    log_likelihood = model.noise.log_prob(outputs.view(*z.shape[:2], -1), x[:, None])
+    log_weights = log_likelihood.sum(-1) + model.log_prior(z) - proposal.log_prob(z)
+    share = torch.softmax(log_weights, dim=1)
+    residual = -(share[..., None] * log_likelihood).sum(dim=1)
+    total = math.log(DRAWS) - torch.logsumexp(log_weights, dim=1)
+    return Surprise(residual, total - residual.sum(dim=1))
+
+
+def surprise_given_others(
+    model: RoundtripModel, x: Tensor, typical: Tensor, *, tol: float, seed: int, verbose: bool
+) -> Tensor:
+    """-log p(x_j | all other features) of each feature j, `(rows, features)`.
+
+    It is the difference of two log densities, with the feature and without; without it means
+    integrated out, which a product over the features makes easy. `typical`, `(features,)`, stands
+    in for the feature where the encoder looks at the row.
+    """
+
+    def log_density(of: RoundtripModel, rows: Tensor) -> Tensor:
+        result = adaptive(of, rows, tol=tol, max_evaluations=DEFAULT_EVALUATIONS, seed=seed)
+        return torch.from_numpy(result.log_density).to(x.device)
+
+    x = x.double()
+    whole = log_density(model, x)
+    columns = []
+    for feature in track(
+        range(x.shape[1]), "explaining", console=Console(stderr=True), disable=not verbose
+    ):
+        unseen = torch.zeros(x.shape[1], dtype=torch.bool, device=x.device)
+        unseen[feature] = True
+        rows = torch.where(unseen, typical, x)
+        columns.append(log_density(model.without(unseen), rows) - whole)
+    return torch.stack(columns, dim=1)

@@ -1,0 +1,45 @@
+"""An observation model that looks away from some features, which integrates them out of p(x)."""
+
+import torch
+from torch import Tensor
+
+from roundtrip.noise.base import ObservationModel
+
+
+class Unseen(ObservationModel):
+    """Another observation model without some of its features: they count as certain.
+
+    Parameters
+    ----------
+    noise : of all features.
+    unseen : `(features,)` bool, those to leave out.
+
+    >>> import torch
+    >>> from roundtrip.noise import ConstantGaussian
+    >>> noise = Unseen(ConstantGaussian(2, sigma=1.0), torch.tensor([True, False]))
+    >>> noise.log_prob(torch.zeros(1, 2), torch.tensor([[9.0, 1.0]])).detach()
+    tensor([[ 0.0000, -1.4189]])
+    """
+
+    unseen: Tensor
+
+    def __init__(self, noise: ObservationModel, unseen: Tensor) -> None:
+        super().__init__()
+        self.noise = noise
+        self.features, self.n_outputs = noise.features, noise.n_outputs
+        self.register_buffer("unseen", unseen)
+
+    def start(self, data: Tensor, width: float) -> None:
+        """It is for trained models: there is nothing to prepare."""
+
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """log p(x_j | z), zero for features that are not seen, `(..., features)`."""
+        return torch.where(self.unseen, 0.0, self.noise.log_prob(outputs, x))
+
+    def mean(self, outputs: Tensor) -> Tensor:
+        """E(x | z) of all features."""
+        return self.noise.mean(outputs)
+
+    def sample(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+        """Draws of all features."""
+        return self.noise.sample(outputs, generator)
