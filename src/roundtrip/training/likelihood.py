@@ -15,7 +15,7 @@ from roundtrip.training.muon import Muon
 
 ADAM_BETAS = (0.99, 0.99)
 """The gradient of a bound from two draws a row is mostly noise: with a long memory short trainings
-get much farther, long ones as far (docs/design.md)."""
+get much farther. Whether long ones do is not settled (docs/design.md)."""
 
 MUON_RATE = 10.0
 """Learning rate of the matrices between hidden layers, in units of Adam's for all other weights."""
