@@ -25,8 +25,9 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Small networks gain nothing by a second thread: two tests at a time instead.
 test: lint
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist worksteal
 
 test-slow: setup
 	$(BIN)/pytest -m slow

@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import roundtrip
-from roundtrip import Roundtrip, load
+from roundtrip import Roundtrip, RoundtripDetector, load
 from roundtrip.cli import app
+from roundtrip.detector import default_density
 from roundtrip.tables import read_table, write_table
 
 
@@ -24,6 +25,11 @@ def succeed(*arguments):
     result = run(*arguments)
     assert result.exit_code == 0, result.stderr
     return result
+
+
+def brief(features):
+    """A density for the detector that is hardly trained."""
+    return default_density(features).set_params(max_epochs=1, min_steps_per_epoch=30)
 
 
 def csv(text):
@@ -93,7 +99,7 @@ def fitted(monkeypatch):
 
 
 def start(*arguments, folder):
-    command = [sys.executable, "-m", "roundtrip.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "roundtrip", *map(str, arguments)]
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -407,3 +413,41 @@ def test_module_is_the_command_line_and_names_its_parts():
     )
     assert (done.returncode, done.stdout) == (0, f"roundtrip {roundtrip.__version__}\n")
     assert {"Roundtrip", "load", "RoundtripModel"} <= set(dir(roundtrip))
+
+
+def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path, monkeypatch):
+    monkeypatch.setattr("roundtrip.detector.default_density", lambda features: brief(features))
+    fit = succeed("fit", "d.csv", "--outliers", "-o", tmp_path / "odd.rt", "--seed", 0, "-q")
+    assert fit.stdout == ""
+    frame = read_table("few.csv")
+    frame.loc[2, "b"] = 99.0
+    write_table(frame, tmp_path / "new.csv")
+    shown = succeed(
+        "detect",
+        tmp_path / "odd.rt",
+        tmp_path / "new.csv",
+        "--top",
+        2,
+        "-o",
+        tmp_path / "s.csv",
+        "-q",
+    ).stdout
+    first = next(line for line in shown.splitlines() if line.split()[:1] == ["2"])
+    assert "b (" in first
+    assert "marked as outliers" in shown
+    scores = read_table(tmp_path / "s.csv")
+    assert list(scores.columns) == ["row", "score", "p_value", "outlier"]
+    assert scores["score"].idxmin() == 2
+    detector = RoundtripDetector.load(tmp_path / "odd.rt")
+    np.testing.assert_allclose(scores["score"], detector.score_samples(frame))
+    np.testing.assert_allclose(scores["p_value"], detector.p_value(frame))
+
+
+def test_detect_takes_a_density_and_outliers_have_settings_of_their_own(here):
+    shown = succeed("detect", "m.rt", "few.csv", "-q", "--top", 1)
+    assert re.search(r"^ +\d ", shown.stdout, flags=re.MULTILINE)
+    assert shown.stderr == ""
+    assert run("detect", "m.rt", "few.csv", "--rate", 7).exit_code == 2
+    refused = run("fit", "d.csv", "-o", "x.rt", "--outliers", "--noise", "diagonal")
+    assert refused.exit_code == 2
+    assert "settings of its own" in refused.stderr

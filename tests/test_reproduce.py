@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from roundtrip import Roundtrip
 from roundtrip.cli import app
@@ -17,8 +18,10 @@ from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.model import RoundtripModel
 from roundtrip.reproduce import Request, reproduce
 from roundtrip.reproduce.published_estimator import biased_log_density
+from roundtrip.reproduce.recogniser import Recogniser
 from roundtrip.reproduce.runs import Runs
 from roundtrip.reproduce.table1 import LATENT_DIMS
+from roundtrip.reproduce.table2 import precision_at_k
 
 needs_data = pytest.mark.skipif(not os.getenv("ROUNDTRIP_DATA"), reason="needs ROUNDTRIP_DATA")
 
@@ -153,7 +156,8 @@ def test_results_of_other_settings_are_not_taken(tmp_path, monkeypatch):
     request = Request("figS2", tmp_path, quick=True, methods=["KDE"], budget=1, quiet=True)
     reproduce(request)
     monkeypatch.setattr(
-        "roundtrip.reproduce.fits.settings_of", lambda est: {"a new default": type(est).__name__}
+        "roundtrip.reproduce.fits.settings_of",
+        lambda est, **_: {"a new default": type(est).__name__},
     )
     reproduce(request)
     assert len(Runs(request.folder / "runs.json").records) == 4
@@ -162,7 +166,8 @@ def test_results_of_other_settings_are_not_taken(tmp_path, monkeypatch):
 def test_mistakes_are_named_before_any_work(tmp_path, capsys):
     for arguments, word in (
         (["fig9"], "fig2"),
-        (["table2"], "outlier"),
+        (["table2", "--methods", "magic"], "magic"),
+        (["fig3", "--seeds", "2"], "seeds"),
         (["fig2", "--methods", "KDE,magic"], "magic"),
         (["bias", "--budget", "3"], "budget"),
         (["fig2", "--seeds", "2"], "seeds"),
@@ -203,3 +208,30 @@ def test_published_weights_err_by_the_expected_ratio_and_ours_do_not(latent_dim)
     assert np.mean(biased - truth) == pytest.approx(expected, abs=0.1 * expected)
     ours = estimate(model, x, method="importance", n_samples=40_000, scale=scale)
     assert abs(np.mean(ours.log_density - truth)) < 0.02
+
+
+def test_precision_at_k_counts_outliers_among_the_oddest():
+    oddness, outlier = np.array([5.0, 1.0, 4.0, 3.0, 2.0]), np.array([1, 1, 0, 1, 0])
+    assert precision_at_k(oddness, outlier) == pytest.approx(2 / 3)
+
+
+@needs_data
+def test_table2_is_computed_and_not_computed_again(tmp_path):
+    request = Request("table2", tmp_path, quick=True, methods=["Isolation Forest"], quiet=True)
+    text = reproduce(request)
+    runs = Runs(request.folder / "runs.json").records
+    assert [record["dataset"] for record in runs] == ["Shuttle", "Mammography", "ForestCover"]
+    assert all(0 <= record["precision_at_k"] <= 1 for record in runs)
+    assert runs[0]["auroc"] > 0.9
+    assert f"{runs[0]['precision_at_k']:.3f}" in text
+    assert "0.973" in text  # the paper's, beside
+    assert reproduce(request) == text
+
+
+def test_recogniser_learns_digits():
+    data = load_digits()
+    images = (data.images / 16 * 255).astype(np.uint8)[..., None]
+    state = torch.get_rng_state()
+    recogniser = Recogniser(epochs=30, seed=0).fit(images[:1400], data.target[:1400], quiet=True)
+    assert recogniser.accuracy(images[1400:], data.target[1400:]) > 0.9
+    assert torch.equal(torch.get_rng_state(), state)

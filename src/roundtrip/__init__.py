@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roundtrip.classifier import RoundtripClassifier
     from roundtrip.density import DensityEstimate, DensityWarning
+    from roundtrip.detector import RoundtripDetector
     from roundtrip.estimator import Roundtrip
     from roundtrip.loading import load
     from roundtrip.model import RoundtripModel
@@ -21,6 +22,7 @@ __all__ = [
     "ModelFileError",
     "Roundtrip",
     "RoundtripClassifier",
+    "RoundtripDetector",
     "RoundtripModel",
     "__version__",
     "load",
@@ -33,6 +35,7 @@ _HOMES = {
     "ModelFileError": "roundtrip.persistence",
     "Roundtrip": "roundtrip.estimator",
     "RoundtripClassifier": "roundtrip.classifier",
+    "RoundtripDetector": "roundtrip.detector",
     "RoundtripModel": "roundtrip.model",
     "load": "roundtrip.loading",
 }

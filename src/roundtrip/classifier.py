@@ -79,6 +79,8 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
+    class_count_: np.ndarray
+
     def __init__(
         self,
         estimator: Roundtrip | None = None,
@@ -108,6 +110,36 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         self._log_priors()  # a mistake in them is told now
         return self
 
+    @classmethod
+    def from_density(
+        cls, estimator: Roundtrip, *, class_count: Any = None, priors: Any = None
+    ) -> Self:
+        """A classifier from a density p(x | y) that is already fitted, with ``context=labels``.
+
+        `class_count`, the rows of each class, gives p(y) where `priors` doesn't; None: all alike.
+
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> labels = np.where(X[:, 0] > 0, "right", "left")
+        >>> density = Roundtrip(max_epochs=2, random_state=0).fit(X, context=labels)
+        >>> RoundtripClassifier.from_density(density).classes_.tolist()
+        ['left', 'right']
+        """
+        check_is_fitted(estimator)
+        labels = None if estimator.context_ is None else estimator.context_.labels
+        if labels is None:
+            raise ValueError("a classifier needs a density of classes: fit it with context=labels")
+        classifier = cls(estimator, priors=priors)
+        classifier.classes_ = np.array(labels)
+        counts = np.ones(len(labels)) if class_count is None else np.asarray(class_count)
+        if counts.shape != (len(labels),):
+            raise ValueError(f"class_count must be {len(labels)} numbers, one a class")
+        classifier.class_count_ = counts
+        classifier.n_features_in_ = estimator.n_features_in_
+        classifier.estimator_ = estimator
+        classifier._log_priors()
+        return classifier
+
     def posterior(self, X: Any) -> ClassPosterior:
         """p(y | x) of the rows of `X`, `(rows, features)` or images, with error bars."""
         check_is_fitted(self)
@@ -121,13 +153,13 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         joint = log_density + log_priors
         matters = joint >= joint.max(axis=1, keepdims=True) - NEGLIGIBLE
         certain = np.ones_like(matters)
-        for place in range(len(self.classes_)):
+        for place, label in enumerate(self._labels):
             rows = matters[:, place]
             if rows.any():
                 with warnings.catch_warnings():
                     # Of a class that a row is not of, no density need be certain: see `converged`.
                     warnings.simplefilter("ignore", DensityWarning)
-                    result = self.estimator_.density(X[rows], context=place)
+                    result = self.estimator_.density(X[rows], context=label)
                 log_density[rows, place] = result.log_density
                 error[rows, place] = result.std_error
                 certain[rows, place] = result.converged
@@ -156,12 +188,20 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
 
+    @property
+    def _labels(self) -> list[Any]:
+        """What the density calls the classes."""
+        context = self.estimator_.context_
+        assert context is not None
+        assert context.labels is not None
+        return list(context.labels)
+
     def _rough(self, X: np.ndarray) -> np.ndarray:
         """log p(x | y) of all classes at a first look, `(rows, classes)`."""
         est = self.estimator_
         assert est.context_ is not None
         points = torch.from_numpy(est.scaling_.apply(X)).to(est.model_.device)
-        contexts = est.context_.encode(np.arange(len(self.classes_)), len(self.classes_))
+        contexts = est.context_.encode(self._labels, len(self._labels))
         columns = [
             first_look(
                 est.model_.given(torch.from_numpy(context).to(points.device)).eval(),

@@ -16,7 +16,6 @@ from sklearn.base import (
     DensityMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
@@ -31,7 +30,7 @@ from roundtrip.images import ImageLayout, are_images
 from roundtrip.latent_search import default_latent_dim, search_latent_dim
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import ConstantGaussian
-from roundtrip.parameters import check_integer, check_number
+from roundtrip.parameters import check_integer, check_number, random_stream
 from roundtrip.persistence import plain, write_model_file
 from roundtrip.preprocessing import Scaling, bad_columns, column_resolution
 from roundtrip.settings import (
@@ -42,10 +41,15 @@ from roundtrip.settings import (
     resolved,
 )
 from roundtrip.training import TrainingResult
+from roundtrip.training.aggregate import MOST_ROWS as PRIOR_ROWS
+from roundtrip.training.aggregate import fit_prior
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
 
 IMAGE_LATENT_DIM = 16
 """More let a class imitate the images of others, which blurs p(y | x)."""
+
+PRIOR_SHARE = 0.02
+"""Of `max_time`, for the prior."""
 
 NOT_OF_THE_FIT = {"tol", "n_samples", "device", "verbose"}
 """Parameters that a fit does not depend on."""
@@ -56,7 +60,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
 
     Learns a generator G (latent z → x) and an encoder H (x → z) from a table, or from images,
     `(rows, height, width, channels)` or `(rows, channels, height, width)`; the density of a point
-    is ``p(x) = ∫ p(x | G(z)) N(z | 0, I) dz``. Defaults suit a laptop CPU; `Roundtrip.paper` and
+    is ``p(x) = ∫ p(x | G(z)) p(z) dz``. Defaults suit a laptop CPU; `Roundtrip.paper` and
     `Roundtrip.paper_images` give the settings of the paper. What is "auto" and not explained
     depends on the objective (`roundtrip.settings.AUTOMATIC`).
 
@@ -72,6 +76,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     noise : observation model p(x | z): "isotropic", N(G(z), sigma² I) as in the paper; "diagonal",
         a sigma for each feature; "heteroscedastic", sigmas that depend on z; "mixture", for each
         feature Gaussians that G moves and fixed boxes that G weighs.
+    prior : distribution of z: "normal", N(0, I) as in the paper; "mixture", a mixture of Gaussians
+        that is fitted, after training, to where the encoder puts the rows (if validation rows
+        gain by it). "auto": "mixture", but "normal" for the adversarial objective.
     noise_components, noise_boxes : Gaussians and boxes a feature of the mixture.
     dequantize : whether columns of rounded values are spread evenly over their rounding steps
         while fitting; "auto" and True: those that are found to be rounded, unless the objective is
@@ -83,7 +90,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     training_draws : draws of z a row for the bound.
     alpha, beta : weights of the roundtrip losses of x and z, eq. (14).
     learning_rate : of Adam. With the likelihood objective the matrices between hidden layers are
-        trained by Muon, at ten times that rate, and the rates fall to zero along a cosine.
+        trained by Muon, at five times that rate, and the rates fall to zero along a cosine.
     batch_size : rows a step, at most all of them.
     max_epochs : upper limit; training may stop earlier.
     min_steps_per_epoch : an epoch is one pass over the rows, but at least so many steps, so that
@@ -123,6 +130,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     latent_dim_ : int.
     latent_dims_tried_ : dict, the validation log-likelihood of each latent dimension that was tried
         (in the user's units, after its short trial); empty if none was.
+    prior_gain_ : nats a validation row that the fitted prior is ahead of N(0, I) by; 0 without one.
     n_iter_ : int, epochs trained.
     best_epoch_ : int, the epoch whose weights were kept.
     history_ : dict of lists, one entry an epoch: every loss, "validation_log_likelihood" (in the
@@ -150,6 +158,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         *,
         objective: str = "likelihood",
         noise: str = "auto",
+        prior: str = "auto",
         noise_components: int = 6,
         noise_boxes: int = 32,
         dequantize: bool | Literal["auto"] = "auto",
@@ -188,6 +197,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         self.latent_dim = latent_dim
         self.objective = objective
         self.noise = noise
+        self.prior = prior
         self.noise_components = noise_components
         self.noise_boxes = noise_boxes
         self.dequantize = dequantize
@@ -345,7 +355,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
                 checkpoint, self._fingerprint(settings, X, validation_data, max_time, previous)
             )
             random_state = states.seed if random_state is None else random_state
-        random = _random_stream(random_state)
+        random = random_stream(random_state)
         self.scoring_seed_ = int(random.randint(2**31 - 1))
         if validation_data is None:
             order = random.permutation(len(X))
@@ -378,7 +388,10 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
                     time_left -= search.seconds
                 if search.result.stopped_by == "interrupt":
                     self.model_, result = search.best, search.result
+        prior_seconds = None if max_time is None else PRIOR_SHARE * max_time
         if result is None:
+            if time_left is not None and prior_seconds is not None:
+                time_left -= prior_seconds
             self.model_, result = fit_model(
                 settings,
                 data,
@@ -386,6 +399,14 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
                 max_time=time_left,
                 start=previous,
                 **shared,
+            )
+        self.prior_gain_ = 0.0
+        if settings["prior"] == "mixture":
+            self.model_.prior, self.prior_gain_ = fit_prior(
+                self.model_,
+                *data.as_trained(PRIOR_ROWS, shared["seed"]),
+                seed=shared["seed"],
+                seconds=prior_seconds,
             )
         self.n_iter_ = result.n_epochs
         self.best_epoch_ = result.best_epoch
@@ -512,8 +533,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
         encoded = self._encoded_context(context, n_samples)
-        random = _random_stream(random_state)
-        z = torch.from_numpy(random.standard_normal((n_samples, self.latent_dim_)))
+        random = random_stream(random_state)
+        z = self.model_.draw_codes(n_samples, random)
         codes = torch.cat([z, torch.from_numpy(encoded)], dim=1)
         generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
         noise = self.model_.noise
@@ -549,6 +570,10 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `roundtrip.load` reads; never half a file."""
         check_is_fitted(self)
+        write_model_file(path, *self.file_parts())
+
+    def file_parts(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What a model file holds: plain JSON and tensors."""
         content = {
             "parameters": {name: plain(value) for name, value in self.get_params().items()},
             "latent_dim": self.latent_dim_,
@@ -556,6 +581,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "n_iter": self.n_iter_,
             "best_epoch": self.best_epoch_,
             "stopped_by": self.stopped_by_,
+            "prior_gain": self.prior_gain_,
+            "prior_components": 0 if self.model_.prior is None else len(self.model_.prior.weights),
             "history": self.history_,
             "latent_dims_tried": list(self.latent_dims_tried_.items()),
             "columns": plain(self.columns_),
@@ -568,7 +595,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
             "scaling.scale": torch.from_numpy(self.scaling_.scale),
             "resolution": torch.from_numpy(self.resolution_),
         }
-        write_model_file(path, content, tensors)
+        return content, tensors
 
     @property
     def sigma_(self) -> float | np.ndarray:
@@ -622,10 +649,3 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     def _in_blocks(self, network: Any, rows: Tensor, size: int) -> np.ndarray:
         output = map_blocks(network, rows.to(self.model_.device), size)
         return output.double().cpu().numpy()
-
-
-def _random_stream(
-    random_state: int | np.random.RandomState | None,
-) -> np.random.RandomState:
-    """A stream of random numbers; None is a new one, not NumPy's global state."""
-    return np.random.RandomState() if random_state is None else check_random_state(random_state)

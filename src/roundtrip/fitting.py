@@ -94,6 +94,13 @@ class FittingData:
             return None
         return torch.cat([self.resolution, self.resolution.new_zeros(self.context_dim)])
 
+    def as_trained(self, n_rows: int, seed: int) -> tuple[Tensor, Tensor]:
+        """Some training rows and all validation rows as networks see them, rounding spread."""
+        generator = torch.Generator(self.training.device).manual_seed(seed)
+        order = torch.randperm(len(self.training), generator=generator, device=generator.device)
+        some = self.spread(self.training[order[:n_rows]], generator)
+        return some.float(), self.spread(self.validation, generator).float()
+
     def spread(self, rows: Tensor, generator: torch.Generator) -> Tensor:
         """Rows with rounded columns spread over their steps, if that is wanted."""
         return rows if self.steps is None else jittered(rows, self.steps, generator)
@@ -110,10 +117,8 @@ def build_model(
     generator: torch.Generator,
 ) -> RoundtripModel:
     """Fresh networks and noise for resolved settings, on the CPU."""
-    if (settings["network"] == "conv") != (image_shape is not None):
-        raise ValueError(
-            "network='conv' is for images, (rows, height, width, channels), and images need it"
-        )
+    if settings["network"] == "conv" and image_shape is None:
+        raise ValueError("network='conv' is for images, (rows, height, width, channels)")
     has_posterior = settings["objective"] != "adversarial"
     noise = build_noise(settings, features=features, floor=floor)
     code = posterior_outputs(latent_dim) if has_posterior else latent_dim
@@ -123,7 +128,8 @@ def build_model(
     row_inputs = features + context_dim if encodes_context else features
     generator_network: nn.Module
     encoder: nn.Module
-    if image_shape is not None:
+    if settings["network"] == "conv":
+        assert image_shape is not None
         generator_network = ConvGenerator(
             latent_dim,
             image_shape,
@@ -222,7 +228,10 @@ def fit_model(
     training = data.training.float()
     if start is not None:
         try:
-            model.load_state_dict(start.state_dict())
+            # The prior is fitted anew to what comes of the training.
+            model.load_state_dict(
+                {n: w for n, w in start.state_dict().items() if not n.startswith("prior.")}
+            )
         except RuntimeError as error:
             raise ValueError(
                 "the earlier fit has networks of another shape; set warm_start=False, or the "
@@ -275,7 +284,7 @@ def _objective(
         )
     hidden_x, hidden_z = settings["discriminator_x_hidden"], settings["discriminator_z_hidden"]
     of_x: nn.Module
-    if data.image_shape is None:
+    if settings["network"] != "conv" or data.image_shape is None:
         of_x = discriminator(data.training.shape[1], hidden_x, generator=generator)
     else:
         of_x = ConvDiscriminator(

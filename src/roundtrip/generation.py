@@ -59,7 +59,7 @@ def generate_images(
     chosen = list(context.labels if labels is None else labels)
     every = [label for label in chosen for _ in range(per_class)]
     random = np.random.RandomState(random_state)
-    Z = random.standard_normal((len(every), est.latent_dim_))
+    Z = est.model_.draw_codes(len(every), random).numpy()
     images = est.inverse_transform(Z, context=every)
     density = est.density(images, context=every, tol=tol)
     order = np.arange(len(every))

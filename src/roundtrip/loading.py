@@ -14,7 +14,11 @@ from roundtrip.fitting import build_model
 from roundtrip.images import ImageLayout
 from roundtrip.persistence import ModelFileError, read_model_file
 from roundtrip.preprocessing import Scaling
+from roundtrip.prior import MixturePrior
 from roundtrip.settings import resolved
+
+DETECTOR = "detector"
+"""Entry of a file's content that tells that it holds a detector, not only a density."""
 
 
 def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -> Roundtrip:
@@ -37,17 +41,22 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -
     """
     target = resolve_device(device)
     content, tensors = read_model_file(path)
+    if DETECTOR in content:
+        raise ModelFileError(
+            f"{path} holds an outlier detector: use `roundtrip detect`, or RoundtripDetector.load"
+        )
     try:
-        return _restored(content, tensors, target)
+        return restored(content, tensors, target)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ModelFileError(
             f"{path} does not fit this release of roundtrip, perhaps it is of a newer one: {error}"
         ) from error
 
 
-def _restored(
+def restored(
     content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device
 ) -> Roundtrip:
+    """The estimator of `Roundtrip.file_parts`, on a device."""
     parameters: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in content["parameters"].items()
@@ -68,6 +77,7 @@ def _restored(
     if est.columns_ is not None and all(isinstance(name, str) for name in est.columns_):
         est.feature_names_in_ = np.array(est.columns_, dtype=object)
     est.stopped_by_ = content["stopped_by"]
+    est.prior_gain_ = content["prior_gain"]
     est.resolution_ = tensors.pop("resolution").numpy()
     images = content["image_layout"]
     est.image_layout_ = None if images is None else ImageLayout(**images)
@@ -79,6 +89,8 @@ def _restored(
         image_shape=None if est.image_layout_ is None else est.image_layout_.shape,
         generator=torch.Generator(),
     )
+    if content["prior_components"]:
+        model.prior = MixturePrior.empty(content["prior_components"], est.latent_dim_)
     model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})
     est.model_ = model.eval().to(device)
     return est

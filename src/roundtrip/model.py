@@ -1,4 +1,4 @@
-"""The Roundtrip model: a generator, an encoder, a Gaussian prior and an observation model."""
+"""The Roundtrip model: a generator, an encoder, a prior and an observation model."""
 
 import copy
 import math
@@ -16,12 +16,13 @@ from roundtrip.noise import (
     Unseen,
 )
 from roundtrip.parameters import check_integer, check_number
+from roundtrip.prior import MixturePrior, Randomness
 
 SMALLEST_POSTERIOR_WIDTH = 1e-4
 
 
 class RoundtripModel(nn.Module):
-    """p(x) = ∫ p(x | G(z)) N(z | 0, I) dz, eq. (4), with H as the way back.
+    """p(x) = ∫ p(x | G(z)) p(z) dz, eq. (4), with H as the way back.
 
     Parameters
     ----------
@@ -37,6 +38,7 @@ class RoundtripModel(nn.Module):
         `(z, c)` and H rows `(x, c)` side by side, `(rows, latent_dim + context_dim)` and `(rows,
         features + context_dim)`.
     encodes_context : whether H takes c, too; in the paper it does not.
+    prior : p(z); None: N(0, I), as in the paper.
 
     Any modules do. Both are used in evaluation mode when densities are estimated.
 
@@ -57,6 +59,7 @@ class RoundtripModel(nn.Module):
         has_posterior: bool = False,
         context_dim: int = 0,
         encodes_context: bool = True,
+        prior: MixturePrior | None = None,
     ) -> None:
         super().__init__()
         for name, network in (("generator", generator), ("encoder", encoder)):
@@ -75,6 +78,7 @@ class RoundtripModel(nn.Module):
         self.has_posterior = has_posterior
         self.context_dim = context_dim
         self.encodes_context = encodes_context
+        self.prior = prior
 
     @property
     def device(self) -> torch.device:
@@ -113,6 +117,7 @@ class RoundtripModel(nn.Module):
             self.latent_dim,
             noise=self.noise,
             has_posterior=self.has_posterior,
+            prior=self.prior,
         )
 
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -152,8 +157,23 @@ class RoundtripModel(nn.Module):
         return mean, factor
 
     def log_prior(self, z: Tensor) -> Tensor:
-        """log N(z | 0, I), one value for each vector along the last axis, in float64."""
+        """log p(z), N(0, I) unless it was learnt, a value for each vector along the last axis."""
+        if self.prior is not None:
+            return self.prior.log_prob(z)
         return -0.5 * z.double().square().sum(-1) - 0.5 * self.latent_dim * math.log(2 * math.pi)
+
+    def prior_moments(self) -> tuple[Tensor, Tensor]:
+        """Mean and lower Cholesky factor of the covariance of p(z), float64."""
+        if self.prior is not None:
+            return self.prior.moments()
+        identity = torch.eye(self.latent_dim, dtype=torch.float64, device=self.device)
+        return torch.zeros_like(identity[0]), identity
+
+    def draw_codes(self, n_samples: int, random: Randomness) -> Tensor:
+        """Draws of p(z), `(n_samples, latent_dim)` float64 on the CPU."""
+        if self.prior is not None:
+            return self.prior.sample(n_samples, random)
+        return torch.from_numpy(random.standard_normal((n_samples, self.latent_dim)))
 
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x | z), one value a row, in float64."""

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:
@@ -78,3 +79,14 @@ def is_sequence(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim == 1
     return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def random_stream(
+    random_state: int | np.random.RandomState | None,
+) -> np.random.RandomState:
+    """A stream of random numbers; None is a new one, not NumPy's global state.
+
+    >>> random_stream(0).randint(100)
+    44
+    """
+    return np.random.RandomState() if random_state is None else check_random_state(random_state)

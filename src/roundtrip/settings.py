@@ -21,10 +21,12 @@ DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005
 
 OBJECTIVES = ("likelihood", "adversarial", "hybrid")
 NOISES = ("isotropic", "diagonal", "heteroscedastic", "mixture")
+PRIORS = ("normal", "mixture")
 NETWORKS = ("mlp", "residual", "conv")
 
 _LIKELIHOOD: dict[str, Any] = {
     "noise": "mixture",
+    "prior": "mixture",
     "network": "residual",
     "generator_hidden": (128,) * 3,
     "encoder_hidden": (128,) * 3,
@@ -38,6 +40,7 @@ _LIKELIHOOD: dict[str, Any] = {
 }
 _ADVERSARIAL: dict[str, Any] = {
     "noise": "isotropic",
+    "prior": "normal",
     "network": "mlp",
     "training_draws": 1,
     "generator_hidden": (256,) * 5,
@@ -75,6 +78,7 @@ AUTOMATIC: dict[str, dict[str, Any]] = {
 PAPER: dict[str, Any] = {
     "objective": "adversarial",
     "noise": "isotropic",
+    "prior": "normal",
     "network": "mlp",
     "dequantize": False,
     "generator_hidden": (512,) * 10,
@@ -146,6 +150,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     Takes `resolved` settings.
     """
     check_choice("noise", settings["noise"], NOISES)
+    check_choice("prior", settings["prior"], PRIORS)
     check_choice("network", settings["network"], NETWORKS)
     check_choice("dequantize", settings["dequantize"], ("auto", True, False))
     check_choice("warm_start", settings["warm_start"], (True, False))
@@ -153,6 +158,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         raise ValueError(
             f"objective='adversarial' learns no noise of its own, so that noise must be "
             f"'isotropic', got {settings['noise']!r}; use objective='hybrid' or 'likelihood'"
+        )
+    if settings["objective"] == "adversarial" and settings["prior"] != "normal":
+        raise ValueError(
+            "objective='adversarial' makes codes of N(0, I), so that prior must be 'normal', got "
+            f"{settings['prior']!r}"
         )
     if settings["network"] == "residual":
         for name in ("generator_hidden", "encoder_hidden"):

@@ -92,7 +92,7 @@ def test_a_finished_fit_is_not_repeated(X, tmp_path, monkeypatch):
 
 def test_time_spent_before_the_kill_counts(X, tmp_path):
     path = tmp_path / "state.ckpt"
-    settings = {**QUICK, "random_state": 0, "latent_dim": 2}
+    settings = {**QUICK, "random_state": 0, "latent_dim": 2, "patience": 10_000}
     Roundtrip(**settings).fit(X, max_time=1.5, checkpoint=path)
     start = time.perf_counter()
     est = Roundtrip(**settings).fit(X, max_time=1.5, checkpoint=path)

@@ -6,11 +6,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from roundtrip.baselines.budget import Budget
-from roundtrip.parameters import check_integer, check_number
+from roundtrip.parameters import check_integer, check_number, random_stream
 from roundtrip.preprocessing import Scaling
 
 VALIDATION_FRACTION = 0.1
@@ -66,7 +65,7 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
             max_time = check_number("max_time", max_time, above=0)
         budget = Budget(max_time)
         self._check_settings()
-        random = _random_stream(self.random_state)
+        random = random_stream(self.random_state)
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
         if validation_data is None:
@@ -102,7 +101,7 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
-        X = self.scaling_.undo(self._sample(n_samples, _random_stream(random_state)))
+        X = self.scaling_.undo(self._sample(n_samples, random_stream(random_state)))
         return X if self.columns_ is None else pd.DataFrame(X, columns=self.columns_)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -120,10 +119,3 @@ def _split(X: np.ndarray, random: np.random.RandomState) -> tuple[np.ndarray, np
     order = random.permutation(len(X))
     held_out = min(max(1, round(VALIDATION_FRACTION * len(X))), len(X) - 1)
     return X[order[held_out:]], X[order[:held_out]]
-
-
-def _random_stream(
-    random_state: int | np.random.RandomState | None,
-) -> np.random.RandomState:
-    """A stream of random numbers; None is a new one, not NumPy's global state."""
-    return np.random.RandomState() if random_state is None else check_random_state(random_state)

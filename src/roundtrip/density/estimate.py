@@ -82,6 +82,11 @@ def estimate(
             "method='laplace' needs Gaussian noise of constant width (isotropic or diagonal); use "
             "method='adaptive'"
         )
+    if method == "laplace" and model.prior is not None:
+        raise ValueError(
+            "method='laplace' is for p(z) = N(0, I), but this model has learnt its p(z); use "
+            "method='adaptive', or fit with prior='normal'"
+        )
     points = _as_points(x).to(model.device)
     seed = _seed(random_state)
 

@@ -74,7 +74,7 @@ class Bank:
 def make_bank(model: RoundtripModel, seed: int) -> Bank:
     """A bank for a model; costs `BANK_SIZE` evaluations of G, whatever the number of rows."""
     rng = np.random.default_rng(seed)
-    z = torch.from_numpy(rng.standard_normal((BANK_SIZE, model.latent_dim))).to(model.device)
+    z = model.draw_codes(BANK_SIZE, rng).to(model.device)
     outputs = map_blocks(model.decode, z, EVALUATIONS_PER_CALL).double()
     if _climbs(model):
         return Bank(z, outputs, usual=-math.inf)
@@ -103,13 +103,13 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[Studen
     else:
         components, weights = _encoded_components(model, x, bank)
         evaluations = torch.full((rows,), ENCODED_EVALUATIONS, device=x.device)
-    identity = torch.eye(dim, dtype=torch.float64, device=x.device).expand(rows, dim, dim)
-    components.append((torch.zeros_like(identity[:, 0]), identity))
+    prior_mean, prior_factor = (part.to(x.device) for part in model.prior_moments())
+    components.append((prior_mean.expand(rows, dim), prior_factor.expand(rows, dim, dim)))
     means, factors = (torch.stack(part, dim=1) for part in zip(*components, strict=True))
     # Rows so far away that a linear G would lead out of the numbers get the prior instead.
     failed = ~((means.abs() < FARTHEST_START).all(-1) & factors.isfinite().flatten(2).all(-1))
-    means = torch.where(failed[..., None], 0.0, means)
-    factors = torch.where(failed[..., None, None], identity[:, None], factors)
+    means = torch.where(failed[..., None], prior_mean, means)
+    factors = torch.where(failed[..., None, None], prior_factor, factors)
     weights = (1 - PRIOR_SHARE) * weights
     weights = torch.cat([weights, torch.full_like(weights[:, :1], PRIOR_SHARE)], dim=1)
     # Heavier tails than a Gaussian, but not so heavy that most draws of many dimensions are tail.

@@ -14,30 +14,33 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
 from roundtrip.persistence import plain
 from roundtrip.settings import resolved
+from roundtrip.training.likelihood import CONSTANTS
 
 QUICK_EVALUATIONS = 1500
 """Of G a row in quick runs, where nobody needs certainty."""
 
 
-def settings_of(est: Any) -> dict[str, Any]:
+def settings_of(est: Any, *, images: bool = False) -> dict[str, Any]:
     """All settings of an estimator, "auto" replaced where it is known beforehand."""
     settings = est.get_params()
     if isinstance(est, Roundtrip):
-        settings = resolved(settings)
+        settings = resolved(settings, images=images)
+        if settings["objective"] != "adversarial":
+            settings["training"] = CONSTANTS
     return {name: plain(value) for name, value in settings.items() if name != "verbose"}
 
 
-def settings_name(est: Any) -> str:
+def settings_name(est: Any, *, images: bool = False) -> str:
     """A short name for the settings, so that results of others are not taken for these.
 
     >>> settings_name(Roundtrip()) == settings_name(Roundtrip(batch_size=7))
     False
     """
-    text = json.dumps(settings_of(est), sort_keys=True, default=str)
+    text = json.dumps(settings_of(est, images=images), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-def timed_fit(est: Any, X: np.ndarray, **arguments: Any) -> dict[str, Any]:
+def timed_fit(est: Any, X: np.ndarray, *, images: bool = False, **arguments: Any) -> dict[str, Any]:
     """Fit, and tell how long it took and why it ended. An interrupted fit is no result."""
     start, cpu_start = time.perf_counter(), time.process_time()
     est.fit(X, **arguments)
@@ -51,7 +54,7 @@ def timed_fit(est: Any, X: np.ndarray, **arguments: Any) -> dict[str, Any]:
         "train_rows": len(X),
         "epochs": getattr(est, "n_iter_", None),
         "stopped_by": stopped_by,
-        "parameters": settings_of(est),
+        "parameters": settings_of(est, images=images),
     }
 
 

@@ -95,15 +95,15 @@ class Request:
         with atomic_write(self.folder / name) as temporary:
             temporary.write_text(text)
 
-    def write_figure(self, figure: "Figure") -> None:
-        """Write a picture as PNG and as SVG."""
+    def write_figure(self, figure: "Figure", part: str = "") -> None:
+        """Write a picture as PNG and as SVG, named after the figure and its part."""
         self.folder.mkdir(parents=True, exist_ok=True)
         from matplotlib import rc_context
 
         # The same numbers give the same file: no date, and ids that are not random.
         with rc_context({"svg.hashsalt": self.name}):
             for suffix, metadata in (("png", {}), ("svg", {"Date": None})):
-                with atomic_write(self.folder / f"{self.name}.{suffix}") as temporary:
+                with atomic_write(self.folder / f"{self.name}{part}.{suffix}") as temporary:
                     figure.savefig(temporary, dpi=150, metadata=metadata)
 
 

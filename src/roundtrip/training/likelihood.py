@@ -13,15 +13,22 @@ from roundtrip.training.bound import importance_weighted_bound
 from roundtrip.training.flat import flattened, stacked
 from roundtrip.training.muon import Muon
 
-ADAM_BETAS = (0.99, 0.99)
-"""The gradient of a bound from two draws a row is mostly noise: with a long memory short trainings
-get much farther. Whether long ones do is not settled (docs/design.md)."""
+ADAM_BETAS = (0.95, 0.95)
+"""Shorter than usual for the second moment: a gradient of this bound changes its size quickly."""
 
-MUON_RATE = 10.0
+MUON_RATE = 5.0
 """Learning rate of the matrices between hidden layers, in units of Adam's for all other weights."""
 
-LARGEST_GRADIENT = 5.0
+LARGEST_GRADIENT = 2.0
 WARM_UP_STEPS = 50
+
+CONSTANTS = {
+    "adam_betas": ADAM_BETAS,
+    "muon_rate": MUON_RATE,
+    "largest_gradient": LARGEST_GRADIENT,
+    "warm_up_steps": WARM_UP_STEPS,
+}
+"""What a fit depends on besides its settings; results are kept by both."""
 
 
 class LikelihoodObjective:

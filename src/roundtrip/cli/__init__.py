@@ -1,0 +1,13 @@
+"""The command line: ``roundtrip fit``, ``score``, ``sample`` and so on, one module a subject."""
+
+import sys
+
+from roundtrip.cli import images, modelling, outliers, paper
+from roundtrip.cli.app import app
+
+__all__ = ["app", "images", "main", "modelling", "outliers", "paper"]
+
+
+def main() -> None:
+    """Run the command line."""
+    app(sys.argv[1:] or ["--help"])

@@ -1,0 +1,125 @@
+"""What all commands share: the application, options that recur, reading and writing of tables.
+
+Results go to stdout or the file of ``-o``; progress, warnings and errors go to stderr. Every
+mistake of the user is one line ``error: ...`` and exit code 2.
+"""
+
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from roundtrip import __version__
+
+# torch and pandas take seconds to import: the commands import them, so that --help doesn't.
+if TYPE_CHECKING:
+    from roundtrip.estimator import Roundtrip
+    from roundtrip.tables import Table
+
+MODEL_SUFFIX = ".rt"
+
+
+class OneLineMessages(TyperGroup):
+    """A group of commands that reports errors and warnings in one line each."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command and exit: 0 if it succeeded, 2 if the user made a mistake."""
+        kwargs["standalone_mode"] = False
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: _complain("warning", message)
+            try:
+                sys.exit(super().main(*args, **kwargs))
+            except typer.TyperException as error:
+                _complain("error", error.format_message())
+            except (ValueError, OSError, MemoryError, RuntimeError, ImportError) as error:
+                first_line = str(error).partition("\n")[0]  # the rest is scikit-learn's advice
+                _complain("error", re.sub(r"^\[Errno \d+\] ", "", first_line))
+        sys.exit(2)
+
+
+app = typer.Typer(
+    cls=OneLineMessages,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file of `fit`.")]
+TABLES = ".csv, .tsv (both also .gz), .parquet, .npy"
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"A table: {TABLES} or .npz.")]
+TableOutput = Annotated[
+    Path | None, typer.Option("--output", "-o", help=f"{TABLES}; without it, csv to stdout.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="For repeatable results.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"roundtrip {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def roundtrip(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Density estimation for tables: fit a Roundtrip model, then score and sample.
+
+    \b
+    Example:
+      roundtrip fit train.csv -o model.rt
+      roundtrip score model.rt test.csv -o scores.csv
+      roundtrip sample model.rt -n 1000 -o new.csv
+    """
+
+
+def check_output(output: Path | None, data: Path | None = None) -> None:
+    """Refuse an output that can't be written, or that is the input, before the work is done."""
+    from roundtrip import tables
+
+    if output is not None:
+        tables.check_output(output)
+        if data is not None and output.resolve() == data.resolve():
+            raise ValueError(f"{output} is the input: writing it would destroy the data")
+
+
+def read_for(estimator: "Roundtrip", data: Path) -> "Table":
+    """The columns a model needs: by name if it has names, else as they stand in the table."""
+    import pandas as pd
+
+    from roundtrip.tables import read_table
+
+    if not hasattr(estimator, "feature_names_in_"):
+        return pd.DataFrame(read_table(data)).to_numpy()
+    names = list(estimator.feature_names_in_)
+    table = read_table(data, names)
+    if isinstance(table, pd.DataFrame):
+        return table
+    if table.shape[1] != len(names):
+        raise ValueError(f"{data} has {table.shape[1]} columns, the model needs {len(names)}")
+    warnings.warn(f"{data} has no column names: the model's order is assumed", stacklevel=2)
+    return pd.DataFrame(table, columns=names)
+
+
+def write(table: "Table", output: Path | None) -> None:
+    """Write a table to a file, or as csv to stdout."""
+    from roundtrip.tables import write_table, write_text
+
+    if output is None:
+        write_text(table, sys.stdout)
+        sys.stdout.flush()  # here and not at exit, where a closed pipe would print a traceback
+    else:
+        write_table(table, output)
+
+
+def _complain(kind: str, message: object) -> None:
+    typer.echo(f"{kind}: {' '.join(str(message).split())}", err=True)

@@ -1,0 +1,243 @@
+"""``roundtrip fit``, ``score``, ``sample`` and ``info``: from a table to a model and back."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from roundtrip.cli.app import (
+    MODEL_SUFFIX,
+    DataFile,
+    Device,
+    ModelFile,
+    Quiet,
+    Seed,
+    TableOutput,
+    app,
+    check_output,
+    read_for,
+    write,
+)
+
+if TYPE_CHECKING:
+    from roundtrip.estimator import Roundtrip
+
+
+@app.command()
+def fit(
+    data: DataFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help=f"The *{MODEL_SUFFIX} to write.")],
+    preset: Annotated[
+        Literal["default", "paper"], typer.Option(help="The settings of what is not given here.")
+    ] = "default",
+    latent_dim: Annotated[
+        int | None, typer.Option(min=1, help="Latent dimension; chosen from the data if absent.")
+    ] = None,
+    scale: Annotated[
+        Literal["standard", "minmax", "none"] | None, typer.Option(help="How columns are scaled.")
+    ] = None,
+    objective: Annotated[
+        Literal["likelihood", "adversarial", "hybrid"] | None,
+        typer.Option(help="What training optimises."),
+    ] = None,
+    noise: Annotated[
+        Literal["isotropic", "diagonal", "heteroscedastic", "mixture"] | None,
+        typer.Option(help="How rows scatter around what G generates."),
+    ] = None,
+    prior: Annotated[
+        Literal["normal", "mixture"] | None, typer.Option(help="Distribution of z.")
+    ] = None,
+    max_epochs: Annotated[int | None, typer.Option(min=1, help="Most epochs of training.")] = None,
+    max_time: Annotated[float | None, typer.Option(help="Most seconds of training.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Keep the state of training in this file; go on from it if it exists."),
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(min=2, help="Rows in one step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
+    seed: Seed = None,
+    device: Device = "auto",
+    columns: Annotated[
+        str | None, typer.Option(help="Use only these columns: names with commas between.")
+    ] = None,
+    outliers: Annotated[
+        bool, typer.Option("--outliers", help="Fit an outlier detector, for `detect`.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a model to the rows of DATA and save it. Ctrl-C stops early and keeps the best.
+
+    \b
+    Example:
+      roundtrip fit people.csv -o people.rt --columns height,weight --seed 1
+    """
+    from roundtrip import Roundtrip, RoundtripDetector
+    from roundtrip.atomic import check_writable
+    from roundtrip.tables import read_table
+
+    if output.suffix != MODEL_SUFFIX:
+        raise ValueError(f"{output}: the name of a model file ends in {MODEL_SUFFIX}")
+    check_writable(output)
+    if checkpoint is not None:
+        if checkpoint.resolve() == output.resolve():
+            raise ValueError("--checkpoint and --output are the same file")
+        check_writable(checkpoint)
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    table = read_table(data, names)
+    if names is not None and not hasattr(table, "columns"):
+        raise ValueError(f"--columns needs column names, but {data} has none")
+    settings: dict[str, Any] = {
+        "latent_dim": latent_dim,
+        "objective": objective,
+        "noise": noise,
+        "prior": prior,
+        "max_epochs": max_epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+    }
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if outliers:
+        if settings or scale or max_time or checkpoint or preset != "default":
+            raise ValueError("--outliers has settings of its own: leave out those of the density")
+        detector = RoundtripDetector(
+            device=device, random_state=seed, verbose=0 if quiet else 1
+        ).fit(table)
+        detector.save(output)
+        if not quiet:
+            typer.echo(f"{detector.n_trimmed_} training rows were left out as clearly odd")
+        return
+    settings |= {"random_state": seed, "device": device, "verbose": 0 if quiet else 1}
+    if scale is not None:
+        settings["scale"] = None if scale == "none" else scale
+    estimator = (Roundtrip.paper if preset == "paper" else Roundtrip)(**settings)
+    estimator.fit(table, max_time=max_time, checkpoint=checkpoint).save(output)
+    if not quiet:
+        facts = {"rows": len(table), **_facts(estimator), "model": str(output)}
+        for name, value in facts.items():
+            typer.echo(f"{name.replace('_', ' '):27}{_readable(value)}")
+
+
+@app.command()
+def score(
+    model: ModelFile,
+    data: DataFile,
+    output: TableOutput = None,
+    method: Annotated[
+        Literal["adaptive", "importance", "laplace"],
+        typer.Option(help="How the density is computed."),
+    ] = "adaptive",
+    tol: Annotated[
+        float | None,
+        typer.Option(help="Standard error to reach, in nats (adaptive; the model's, 0.05)."),
+    ] = None,
+    max_evaluations: Annotated[
+        int | None, typer.Option(min=1, help="Most work on a row (adaptive; 20000).")
+    ] = None,
+    n_samples: Annotated[
+        int | None, typer.Option(min=1, help="Draws for each row (importance).")
+    ] = None,
+    sigma: Annotated[float | None, typer.Option(help="Noise other than the fitted.")] = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Write the log density of each row of DATA with its standard error and diagnostics.
+
+    A model fitted with column names finds its columns by name; others are ignored.
+
+    \b
+    Example:
+      roundtrip score people.rt new.csv -o scores.csv
+    """
+    from roundtrip import load
+
+    check_output(output, data)
+    estimator = load(model, device=device)
+    X = read_for(estimator, data)
+    estimator.set_params(verbose=0 if quiet else 1)
+    result = estimator.density(
+        X,
+        method=method,
+        tol=tol,
+        max_evaluations=max_evaluations,
+        n_samples=n_samples,
+        sigma=sigma,
+    )
+    write(result.to_frame(), output)
+    if output is not None and not quiet:
+        typer.echo(result.summary(), err=True)
+
+
+@app.command()
+def sample(
+    model: ModelFile,
+    n: Annotated[int, typer.Option("-n", "--n-rows", min=1, help="How many rows to draw.")],
+    output: TableOutput = None,
+    seed: Seed = None,
+) -> None:
+    """Draw new rows from a model.
+
+    \b
+    Example:
+      roundtrip sample people.rt -n 1000 -o new.csv --seed 1
+    """
+    from roundtrip import load
+
+    check_output(output)
+    write(load(model).sample(n, random_state=seed), output)
+
+
+@app.command()
+def info(
+    model: ModelFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Show what a model file holds.
+
+    \b
+    Example:
+      roundtrip info people.rt
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from roundtrip import load
+
+    estimator = load(model)
+    settings = dict(sorted(estimator.get_params().items()))
+    facts = {"file": str(model), **_facts(estimator)}
+    if as_json:
+        typer.echo(json.dumps({**facts, "settings": settings}, indent=2))
+        return
+    for title, part in (("fitted", facts), ("settings", settings)):
+        table = Table(box=box.SIMPLE, show_header=False, title=title, title_justify="left")
+        for name, value in part.items():
+            table.add_row(name.replace("_", " "), Text(_readable(value)))
+        Console().print(table)
+
+
+def _facts(estimator: "Roundtrip") -> dict[str, Any]:
+    """What was learned, in the order in which it is shown; the history may have no epoch."""
+    validation = estimator.history_.get("validation_log_likelihood", [None])
+    return {
+        "columns": estimator.n_features_in_,
+        "column_names": list(getattr(estimator, "feature_names_in_", [])) or None,
+        "latent_dim": estimator.latent_dim_,
+        **({"sigma": estimator.sigma_} if _has_one_sigma(estimator) else {}),
+        "epochs": estimator.n_iter_,
+        "best_epoch": estimator.best_epoch_,
+        "validation_log_likelihood": validation[estimator.best_epoch_ - 1],
+        "parameters": sum(weights.numel() for weights in estimator.model_.parameters()),
+    }
+
+
+def _has_one_sigma(estimator: "Roundtrip") -> bool:
+    return isinstance(getattr(estimator, "sigma_", None), float)
+
+
+def _readable(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(_readable(item) for item in value)
+    return f"{value:.5g}" if isinstance(value, float) else "-" if value is None else str(value)

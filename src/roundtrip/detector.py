@@ -1,0 +1,387 @@
+"""`RoundtripDetector`: outliers by their density, with p-values and reasons."""
+
+import os
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from roundtrip.blurred import CENTRES, BlurredDensity
+from roundtrip.conformal import conformal_p_value, discovered
+from roundtrip.density import DensityWarning
+from roundtrip.estimator import Roundtrip
+from roundtrip.explanation import Explanation, Surprises
+from roundtrip.gaussian_columns import EDGE, GaussianColumns
+from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
+from roundtrip.parameters import check_choice, check_number, random_stream
+from roundtrip.settings import resolved
+
+SIGMA = 2.0
+"""Noise that rows are scored with, where columns have a standard deviation of 1: so wide that a
+small cluster of outliers counts for little."""
+
+FENCE = 2.5
+"""Interquartile ranges below the lower quartile of scores where outliers begin."""
+
+TRIMMINGS = 3
+FIRST_EDGE = 0.15
+"""Share of the rows at either end of a column whose ranks count for nothing before the first
+trimming, when many outliers may be at one end."""
+
+MOST_ROWS = 20_000
+"""That the default density is fitted to: more would not change what wide noise shows of it."""
+
+DRAWS = 2000
+"""From the fitted density, to compare rows with."""
+
+USUAL_ROWS = 200
+"""Rows whose medians an explanation is relative to."""
+
+REFERENCES = ("held-out", "model")
+
+CONSTANTS = [FENCE, TRIMMINGS, FIRST_EDGE, MOST_ROWS, CENTRES]
+"""What scores depend on besides settings; results are kept by both."""
+
+
+class RoundtripDetector(OutlierMixin, BaseEstimator):
+    """Outlier detection by density: the less likely a row, the odder it is.
+
+    Columns are first made Gaussian by their ranks, so that neither units nor skewness matter, and a
+    `Roundtrip` density is fitted. Rows are scored under that density with wide noise, in which
+    small clusters of outliers disappear. Training rows that are clearly odd are left out and all is
+    fitted again, so that training data may hold outliers. A part of the rows is held out: a row's
+    p-value is its rank among those.
+
+    Parameters
+    ----------
+    contamination : share of outliers among the rows of `fit`, in (0, 0.5], or "auto": a row is an
+        outlier if its score lies more than 2.5 interquartile ranges below the lower quartile of
+        the scores of all rows.
+    estimator : the density to fit, a `Roundtrip`; None: a small one with isotropic noise.
+    sigma : noise that rows are scored with, in the density's scaled units; the default is for
+        columns of standard deviation 1. None: the density's own. Another than its own needs
+        isotropic noise.
+    gaussian_columns : whether columns are made Gaussian first, or only standardised.
+    trim : whether clearly odd training rows are left out.
+    calibration_fraction : share of the rows held out for p-values.
+    device : of the default density: "auto" (a CUDA GPU if there is one), or a torch device.
+    random_state : seed of everything, also of the density if that has none of its own.
+    verbose : 1 shows progress on stderr.
+
+    Attributes
+    ----------
+    estimator_ : the fitted density, in Gaussian units.
+    blurred_ : the density with the wide noise, which scores rows; None if `sigma` is.
+    gaussian_columns_ : the map of the columns, or None.
+    offset_ : `decision_function` is `score_samples` minus this; below 0 is an outlier.
+    held_out_scores_ : scores of the held-out rows, sorted; None without such rows.
+    model_scores_ : scores of draws from the fitted density, sorted.
+    n_trimmed_ : training rows that were left out in the end.
+    usual_rows_ : rows that explanations compare with.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> detector = RoundtripDetector(random_state=0).fit(X)
+    >>> detector.predict([[0.0, 0.0], [9.0, 9.0]]).tolist()
+    [1, -1]
+    >>> bool(detector.p_value([[9.0, 9.0]])[0] < 0.02)
+    True
+    >>> detector.discoveries([[0.0, 0.0], [9.0, 9.0]]).tolist()
+    [False, True]
+    >>> detector.explain([[0.0, 9.0]]).named(1)
+    [['x1']]
+    """
+
+    held_out_scores_: np.ndarray | None
+
+    def __init__(
+        self,
+        contamination: float | Literal["auto"] = "auto",
+        *,
+        estimator: Roundtrip | None = None,
+        sigma: float | None = SIGMA,
+        gaussian_columns: bool = True,
+        trim: bool = True,
+        calibration_fraction: float = 0.2,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.contamination = contamination
+        self.estimator = estimator
+        self.sigma = sigma
+        self.gaussian_columns = gaussian_columns
+        self.trim = trim
+        self.calibration_fraction = calibration_fraction
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to the rows of `X`, `(rows, features)`; they may hold outliers. `y` is ignored.
+
+        If it fails, the detector is what it was before.
+        """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any) -> Self:
+        self._check_parameters()
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=4)
+        random = random_stream(self.random_state)
+        order = random.permutation(len(X))
+        held_out = min(max(1, round(self.calibration_fraction * len(X))), len(X) - 2)
+        training, calibration = X[order[held_out:]], X[order[:held_out]]
+        density = self._new_density(X.shape[1], seed=int(random.randint(2**31 - 1)))
+        odd = np.zeros(len(training), dtype=bool)
+        for trimmings in range(TRIMMINGS + 1 if self.trim else 1):
+            edge = FIRST_EDGE if self.trim and trimmings == 0 else EDGE
+            self._fit_density(training[~odd], density, edge)
+            self.n_trimmed_ = int(odd.sum())
+            before, scores = odd, self._scores(training)
+            odd = scores < _fence(scores)
+            if (trimmings and (odd == before).all()) or density.stopped_by_ == "interrupt":
+                break
+        density.warm_start = False
+        self._compare_with_draws()
+        self.held_out_scores_ = np.sort(self._scores(calibration))
+        self.usual_rows_ = self._usual(calibration)
+        self._set_offset(self._scores(X))
+        return self
+
+    @classmethod
+    def from_density(cls, estimator: Roundtrip) -> Self:
+        """A detector from a density that is already fitted; p-values compare with its own draws.
+
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> density = Roundtrip(max_epochs=2, random_state=0).fit(X)
+        >>> RoundtripDetector.from_density(density).predict(X[:3]).shape
+        (3,)
+        """
+        check_is_fitted(estimator)
+        if estimator.context_ is not None or estimator.image_layout_ is not None:
+            raise ValueError("outliers are found by densities of tables without a context")
+        detector = cls(estimator=estimator, sigma=None, gaussian_columns=False, trim=False)
+        detector.n_features_in_ = estimator.n_features_in_
+        if hasattr(estimator, "feature_names_in_"):
+            detector.feature_names_in_ = estimator.feature_names_in_
+        detector.gaussian_columns_ = None
+        detector.estimator_ = estimator
+        detector.blurred_ = None
+        detector.held_out_scores_ = None
+        detector.n_trimmed_ = 0
+        draws = detector._compare_with_draws()
+        detector.usual_rows_ = draws[:USUAL_ROWS]
+        detector._set_offset(detector.model_scores_)
+        return detector
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log density of each row as the density scales it, `(rows,)`: low is odd."""
+        check_is_fitted(self)
+        return self._scores(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """`score_samples` minus `offset_`, `(rows,)`: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """-1 for outliers and 1 for all other rows, `(rows,)`."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def p_value(self, X: Any, *, reference: str | None = None) -> np.ndarray:
+        """How probable a row at least as odd is, `(rows,)`.
+
+        Parameters
+        ----------
+        X : `(rows, features)`.
+        reference : what each row is ranked among. "held-out", the default: rows of `fit` that
+            training did not see. For rows of the same origin the p-value is then uniform whatever
+            the density is worth; outliers among the held-out rows make it larger, and none is
+            smaller than one by their number and one. "model": draws
+            from the fitted density, which hold no outliers, but are only as good as the fit; the
+            default of `from_density`.
+        """
+        return conformal_p_value(self.score_samples(X), self.reference_scores(reference))
+
+    def reference_scores(self, reference: str | None = None) -> np.ndarray:
+        """The sorted scores that `p_value` ranks a row among, `(reference rows,)`."""
+        check_is_fitted(self, "model_scores_")
+        if reference is None:
+            reference = "model" if self.held_out_scores_ is None else "held-out"
+        check_choice("reference", reference, REFERENCES)
+        scores = self.model_scores_ if reference == "model" else self.held_out_scores_
+        if scores is None:
+            raise ValueError("a detector made from a density has no held-out rows")
+        return scores
+
+    def discoveries(self, X: Any, *, rate: float = 0.1, reference: str | None = None) -> np.ndarray:
+        """Which rows of `X` are outliers if at most a share `rate` of those named may be none.
+
+        Benjamini and Hochberg's procedure on the p-values of this batch: `(rows,)` of bool.
+        """
+        return discovered(self.p_value(X, reference=reference), rate)
+
+    def explain(self, X: Any) -> Explanation:
+        """Why rows are odd: off the manifold or far out on it, and by which features."""
+        check_is_fitted(self)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if not hasattr(self, "_usual_surprises"):
+            self._usual_surprises = self._surprises(self.usual_rows_)
+        return self._surprises(X).above(self._usual_surprises, self._feature_names(), index)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the detector to a file that `RoundtripDetector.load` reads; never half a file."""
+        from roundtrip.detector_file import write_detector
+
+        check_is_fitted(self)
+        write_detector(self, path)
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str], *, device: str | torch.device = "auto"
+    ) -> "RoundtripDetector":
+        """Read a detector, or make one `from_density` of a model file of `Roundtrip.save`."""
+        from roundtrip.detector_file import read_detector
+
+        return read_detector(path, device)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "offset_")
+
+    def _check_parameters(self) -> None:
+        if self.contamination != "auto":
+            check_number("contamination", self.contamination, above=0, below=1)
+            if self.contamination > 0.5:
+                raise ValueError(f"contamination must be at most 0.5, got {self.contamination!r}")
+        if self.estimator is not None and not isinstance(self.estimator, Roundtrip):
+            raise ValueError(f"estimator must be a Roundtrip, got {type(self.estimator).__name__}")
+        check_choice("gaussian_columns", self.gaussian_columns, (True, False))
+        check_choice("trim", self.trim, (True, False))
+        if self.sigma is not None:
+            check_number("sigma", self.sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
+            if self.estimator is not None:
+                noise = resolved(self.estimator.get_params())["noise"]
+                if noise != "isotropic":
+                    raise ValueError(
+                        f"sigma={self.sigma:g} needs a density with isotropic noise, not "
+                        f"noise={noise!r}; sigma=None scores by the density as it is"
+                    )
+        check_number("calibration_fraction", self.calibration_fraction, above=0, below=1)
+
+    def _new_density(self, features: int, seed: int) -> Roundtrip:
+        given = self.estimator
+        if given is None:
+            given = default_density(features).set_params(
+                scale=None if self.gaussian_columns else "standard", device=self.device
+            )
+        density: Roundtrip = clone(given)
+        if density.random_state is None:
+            density.random_state = seed
+        if self.verbose:
+            density.verbose = self.verbose
+        return density
+
+    def _fit_density(self, rows: np.ndarray, density: Roundtrip, edge: float) -> None:
+        """Fit columns and density to training rows."""
+        self.__dict__.pop("_usual_surprises", None)
+        self.gaussian_columns_ = GaussianColumns.fit(rows, edge) if self.gaussian_columns else None
+        if self.estimator is None:
+            rows = rows[:MOST_ROWS]  # they come in random order
+        self.estimator_ = density.fit(self._gaussian(rows))
+        density.warm_start = density.scale is None  # after trimming it goes on from here
+        self.blurred_ = None
+        if self.sigma is not None:
+            self.blurred_ = BlurredDensity.of(self.estimator_, self.sigma)
+
+    def _compare_with_draws(self) -> np.ndarray:
+        seed = self.estimator_.scoring_seed_ + 2  # others than the codes that scoring uses
+        draws = np.asarray(self.estimator_.sample(DRAWS, seed))
+        self.model_scores_ = np.sort(self._log_density(draws))
+        return draws
+
+    def _set_offset(self, scores: np.ndarray) -> None:
+        if self.contamination == "auto":
+            self.offset_ = _fence(scores)
+        else:
+            self.offset_ = float(np.quantile(scores, self.contamination))
+
+    def _gaussian(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self.gaussian_columns_ is None else self.gaussian_columns_.apply(rows)
+
+    def _scores(self, rows: np.ndarray) -> np.ndarray:
+        return self._log_density(self._gaussian(rows))
+
+    def _log_density(self, gaussian_rows: np.ndarray) -> np.ndarray:
+        if self.blurred_ is not None:
+            return self.blurred_.log_density(gaussian_rows)
+        columns = self.estimator_.columns_
+        table = gaussian_rows if columns is None else pd.DataFrame(gaussian_rows, columns=columns)
+        with warnings.catch_warnings():
+            # The density of a row far out need not be certain for the row to be odd.
+            warnings.simplefilter("ignore", DensityWarning)
+            return self.estimator_.score_samples(table)
+
+    def _usual(self, rows: np.ndarray) -> np.ndarray:
+        """Rows that explanations compare with: some of the more likely half."""
+        scores = self._scores(rows)
+        return rows[scores >= np.median(scores)][:USUAL_ROWS]
+
+    def _surprises(self, rows: np.ndarray) -> Surprises:
+        rows = self._gaussian(rows)
+        if self.blurred_ is not None:
+            return self.blurred_.surprises(rows)
+        est = self.estimator_
+        typical = np.median(self._gaussian(self.usual_rows_), axis=0)
+        x, typical = (
+            torch.from_numpy(est.scaling_.apply(each)).to(est.model_.device)
+            for each in (rows, typical)
+        )
+        return Surprises.of(
+            est.model_, x, typical, seed=est.scoring_seed_, verbose=bool(self.verbose)
+        )
+
+    def _feature_names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+
+
+def _fence(scores: np.ndarray) -> float:
+    """The score below which rows are clearly odd."""
+    lowest, lower, upper = np.quantile(scores, [0.05, 0.25, 0.75])
+    if lower == upper:  # most rows are alike: the others are not odd for that
+        lower = lowest
+    return float(lower - FENCE * (upper - lower))
+
+
+def default_density(features: int) -> Roundtrip:
+    """The density that detection uses: small and quick, as wide noise hides details anyway.
+
+    >>> default_density(3).noise
+    'isotropic'
+    """
+    return Roundtrip(
+        latent_dim=min(features, 10),
+        noise="isotropic",
+        sigma=0.3,
+        prior="normal",
+        dequantize=False,
+        scale=None,
+        generator_hidden=(64,) * 2,
+        encoder_hidden=(64,) * 2,
+        max_epochs=5,
+        tol=0.1,
+    )

@@ -1,0 +1,108 @@
+"""Columns made Gaussian by their ranks: units, skewness and long tails do not matter then."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.stats import norm
+
+KNOTS = 512
+EDGE = 0.02
+"""Share of the rows at either end of a column whose ranks are not trusted: outliers may be among
+them. A straight line goes on from there."""
+
+OUTER = 0.6
+"""Length of the outer piece, in standard deviations, whose slope the straight line has."""
+
+STEEPEST = 3.0
+"""Largest slope of that line, in units of one by the standard deviation of the trusted part."""
+
+BEND, SOFTNESS = 2.0, 0.5
+"""Scores beyond `BEND` standard deviations grow like a logarithm: a value far out stays the oddest,
+but no single column decides alone."""
+
+CONSTANTS = [KNOTS, EDGE, OUTER, STEEPEST, BEND, SOFTNESS]
+"""What scores depend on besides settings; results are kept by both."""
+
+
+@dataclass(frozen=True)
+class GaussianColumns:
+    """x_j ↦ Φ⁻¹(rank of x_j), with long tails drawn in, monotone, column by column.
+
+    Attributes
+    ----------
+    values, scores : `(features, knots)`, what is mapped to what; the last knot is repeated where a
+        column has fewer.
+    slopes : `(features, 2)`, below the first and above the last knot.
+
+    >>> import numpy as np
+    >>> X = np.exp(np.random.default_rng(0).normal(size=(5000, 1)))
+    >>> GaussianColumns.fit(X).apply(np.exp([[-1.0], [0.0], [1.0]])).round(1).ravel() + 0.0
+    array([-1.,  0.,  1.])
+    """
+
+    values: np.ndarray
+    scores: np.ndarray
+    slopes: np.ndarray
+
+    @classmethod
+    def fit(cls, X: np.ndarray, edge: float = EDGE) -> Self:
+        """The map that makes each column of `X`, `(rows, features)`, standard normal.
+
+        The ranks of a share `edge` of the rows at either end are not trusted.
+        """
+        values, scores, slopes = zip(*(_fit_column(column, edge) for column in X.T), strict=True)
+        longest = max(map(len, values))
+
+        def padded(knots: np.ndarray) -> np.ndarray:
+            return np.pad(knots, (0, longest - len(knots)), mode="edge")
+
+        return cls(
+            np.stack([padded(each) for each in values]),
+            np.stack([padded(each) for each in scores]),
+            np.array(slopes),
+        )
+
+    def apply(self, X: np.ndarray) -> np.ndarray:
+        """User's units to Gaussian ones, `(rows, features)`."""
+        columns = []
+        for column, values, scores, (below, above) in zip(
+            X.T, self.values, self.scores, self.slopes, strict=True
+        ):
+            inside = np.interp(column, values, scores)
+            beyond = above * np.maximum(column - values[-1], 0)
+            short = below * np.minimum(column - values[0], 0)
+            columns.append(_drawn_in(inside + beyond + short))
+        return np.stack(columns, axis=1)
+
+
+def _drawn_in(scores: np.ndarray) -> np.ndarray:
+    excess = np.maximum(np.abs(scores) - BEND, 0.0)
+    return np.clip(scores, -BEND, BEND) + np.sign(scores) * SOFTNESS * np.log1p(excess / SOFTNESS)
+
+
+def _fit_column(
+    column: np.ndarray, edge: float
+) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
+    """Knots of one column and its slopes below and above them."""
+    values, counts = np.unique(column, return_counts=True)
+    ranks = (np.cumsum(counts) - counts / 2) / len(column)
+    trusted = (ranks >= edge) & (ranks <= 1 - edge)
+    if trusted.sum() >= 2:
+        values, ranks = values[trusted], ranks[trusted]
+    if len(values) > KNOTS:
+        chosen = np.linspace(0, len(values) - 1, KNOTS).round().astype(int)
+        values, ranks = values[chosen], ranks[chosen]
+    scores = norm.ppf(ranks)
+    if len(values) == 1:  # no spread to compare with but the size of the value
+        slope_of_constant = STEEPEST / (abs(values[0]) or 1.0)
+        return values, scores, (slope_of_constant, slope_of_constant)
+    spread = np.clip(column, values[0], values[-1]).std()
+
+    def slope(inner: int, outer: int) -> float:
+        return float((scores[outer] - scores[inner]) / (values[outer] - values[inner]))
+
+    last = len(values) - 1
+    below = slope(0, max(1, int(np.searchsorted(scores, scores[0] + OUTER)) - 1))
+    above = slope(min(last - 1, int(np.searchsorted(scores, scores[-1] - OUTER))), last)
+    return values, scores, (min(below, STEEPEST / spread), min(above, STEEPEST / spread))

@@ -1,0 +1,189 @@
+"""Fig. 3: images generated class by class, the likeliest first; and what their density is worth."""
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.stats import bootstrap
+from sklearn.metrics import confusion_matrix
+
+from roundtrip.classifier import RoundtripClassifier
+from roundtrip.datasets import Dataset, load_cifar10, load_mnist
+from roundtrip.estimator import Roundtrip
+from roundtrip.generation import Generated, generate_images
+from roundtrip.loading import load
+from roundtrip.plots import image_grid
+from roundtrip.reproduce.fits import settings_name, timed_fit, told
+from roundtrip.reproduce.recogniser import Recogniser
+from roundtrip.reproduce.request import Request, markdown_table
+from roundtrip.reproduce.runs import Log, Runs
+
+DATASETS = {"MNIST": load_mnist, "CIFAR-10": load_cifar10}
+BUDGET, QUICK_BUDGET = {"MNIST": 1500.0, "CIFAR-10": 300.0}, 20.0
+TEST_IMAGES, QUICK_TEST_IMAGES = {"MNIST": 10_000, "CIFAR-10": 1000}, 100
+PER_CLASS, QUICK_PER_CLASS = 100, 10
+SHOWN = 20
+RECOGNISER_EPOCHS, QUICK_RECOGNISER_EPOCHS = 6, 1
+QUICK_IMAGES = 6000
+
+
+def fig3(request: Request) -> str:
+    """Fit p(x | y) to both data sets, generate, classify; pictures, and the page in Markdown."""
+    request.refuse("seeds", "methods", "paper_budget")
+    runs = request.runs()
+    log = Log(len(DATASETS), quiet=request.quiet)
+    for name in DATASETS:
+        key = _key(request, name)
+        log.run(runs, key, partial(_measure, request, key), "accuracy")
+    text = _page(request, runs)
+    request.write_text("fig3.md", text)
+    return text
+
+
+def _key(request: Request, name: str) -> dict[str, Any]:
+    own = QUICK_BUDGET if request.quick else BUDGET[name]
+    return {
+        "dataset": name,
+        "seed": 0,
+        "budget": own if request.budget is None else request.budget,
+        "settings": settings_name(_estimator(), images=True),
+    }
+
+
+def _estimator() -> Roundtrip:
+    return Roundtrip(random_state=0)
+
+
+def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
+    name = key["dataset"]
+    data = DATASETS[name](data_home=request.data_home, download=request.download)
+    X, y = _training(data, quick=request.quick)
+    est, record = _fitted(request, key, X, y)
+    tested = QUICK_TEST_IMAGES if request.quick else TEST_IMAGES[name]
+    test, truth = data.test[:tested], data.test_labels
+    assert truth is not None
+    truth = truth[:tested]
+    classifier = RoundtripClassifier.from_density(est, class_count=np.bincount(y))
+    start = time.perf_counter()
+    posterior = classifier.posterior(test)
+    predicted = classifier.classes_[posterior.probability.argmax(axis=1)]
+    record |= {
+        "test_images": len(test),
+        "classify_seconds": time.perf_counter() - start,
+        "accuracy": float((predicted == truth).mean()),
+        "posterior_converged": float(posterior.converged.mean()),
+        "confusion": confusion_matrix(truth, predicted, labels=classifier.classes_).tolist(),
+    }
+    generated = generate_images(
+        est, QUICK_PER_CLASS if request.quick else PER_CLASS, random_state=0, tol=0.1
+    )
+    _draw(request, name, data, generated)
+    record["generated_converged"] = float(generated.density.converged.mean())
+    if name == "MNIST":
+        record["quality"] = _quality(request, X, y, data, generated)
+    return record
+
+
+def _training(data: Dataset, *, quick: bool) -> tuple[np.ndarray, np.ndarray]:
+    assert data.train_labels is not None
+    assert data.validation_labels is not None
+    X = np.concatenate([data.train, data.validation])
+    y = np.concatenate([data.train_labels, data.validation_labels])
+    return (X[:QUICK_IMAGES], y[:QUICK_IMAGES]) if quick else (X, y)
+
+
+def _fitted(
+    request: Request, key: Mapping[str, Any], X: np.ndarray, y: np.ndarray
+) -> tuple[Roundtrip, dict[str, Any]]:
+    """The fitted density and how it came about, from an earlier run if there is one."""
+    models = request.folder / "models"
+    path = models / f"{key['dataset']}-{key['settings']}-{key['budget']:g}s.rt"
+    fits = Runs(models / "fits.json")
+
+    def fit() -> dict[str, Any]:
+        est = _estimator().set_params(verbose=0 if request.quiet else 1)
+        record = timed_fit(est, X, context=y, max_time=key["budget"], images=True)
+        models.mkdir(parents=True, exist_ok=True)
+        est.save(path)
+        return record
+
+    if not path.exists():
+        fits.forget(key)
+    record = fits.computed(key, fit)
+    return load(path), dict(record)
+
+
+def _quality(
+    request: Request, X: np.ndarray, y: np.ndarray, data: Dataset, generated: Generated
+) -> dict[str, Any]:
+    """How many generated digits a recogniser of real ones names as asked for, and which."""
+    assert data.test_labels is not None
+    epochs = QUICK_RECOGNISER_EPOCHS if request.quick else RECOGNISER_EPOCHS
+    recogniser = Recogniser(epochs=epochs, seed=0).fit(X, y, quiet=request.quiet)
+    labels = np.array(generated.labels)
+    right = recogniser.predict(generated.images) == labels
+    classes = np.unique(labels)
+    # Images come class by class, the likeliest first.
+    by_class = right.reshape(len(classes), -1)
+    quarter = by_class.shape[1] // 4
+    top, bottom = by_class[:, :quarter].ravel(), by_class[:, -quarter:].ravel()
+    interval = bootstrap(
+        (top, bottom),
+        lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
+        vectorized=True,
+        method="percentile",
+        random_state=0,
+    ).confidence_interval
+    return {
+        "recogniser_accuracy": recogniser.accuracy(data.test, data.test_labels),
+        "generated": len(right),
+        "recognised": float(right.mean()),
+        "recognised_by_class": by_class.mean(axis=1).tolist(),
+        "top_quarter": float(top.mean()),
+        "bottom_quarter": float(bottom.mean()),
+        "difference_low": float(interval.low),
+        "difference_high": float(interval.high),
+    }
+
+
+def _draw(request: Request, name: str, data: Dataset, generated: Generated) -> None:
+    """The grid: of each class some images, evenly from the likeliest to the least likely."""
+    names = data.label_names or tuple(map(str, range(10)))
+    per_class = len(generated.labels) // len(names)
+    shown = np.linspace(0, per_class - 1, min(SHOWN, per_class)).round().astype(int)
+    places = np.concatenate([each * per_class + shown for each in range(len(names))])
+    captions = [f"{value:.0f}" for value in generated.density.log_density[places]]
+    request.write_figure(
+        image_grid(generated.images[places], captions, names), part=f"-{name.lower()}"
+    )
+
+
+def _page(request: Request, runs: Runs) -> str:
+    mnist, cifar = (runs[_key(request, name)] for name in DATASETS)
+    quality = mnist["quality"]
+    header = ["digit", *map(str, range(10))]
+    confusion = [[str(digit), *map(str, row)] for digit, row in enumerate(mnist["confusion"])]
+    parts = [
+        "# Fig. 3: generated images by decreasing density, and Bayes classification",
+        f"Seed 0, {mnist['threads']} threads on {mnist['cores']} cores."
+        + (" Quick run; it means little." if request.quick else ""),
+        "## MNIST",
+        f"{mnist['train_rows']:,} images, {told(mnist)}. Bayes classification by density is right "
+        f"for {mnist['accuracy']:.2%} of {mnist['test_images']:,} test images "
+        f"({mnist['classify_seconds']:.0f} s). Rows are the true digits, columns the predicted:",
+        markdown_table(header, confusion),
+        f"A convolutional network trained on real digits ({quality['recogniser_accuracy']:.2%} on "
+        f"real test digits) recognises {quality['recognised']:.1%} of {quality['generated']:,} "
+        f"generated digits as asked for; {quality['top_quarter']:.1%} of the likeliest quarter of "
+        f"each class and {quality['bottom_quarter']:.1%} of the least likely: a difference of "
+        f"{quality['top_quarter'] - quality['bottom_quarter']:.1%}, 95 % interval "
+        f"{quality['difference_low']:.1%} to {quality['difference_high']:.1%}.",
+        "![generated digits with their log densities](fig3-mnist.png)",
+        "## CIFAR-10",
+        f"{cifar['train_rows']:,} images, {told(cifar)}. Bayes accuracy "
+        f"{cifar['accuracy']:.1%} on {cifar['test_images']:,} test images.",
+        "![generated photographs with their log densities](fig3-cifar-10.png)",
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,88 @@
+"""The outlier detectors that are compared, each as one function of training rows and a seed."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyod.models.ecod import ECOD
+from pyod.models.knn import KNN
+from pyod.models.lof import LOF
+from sklearn.ensemble import IsolationForest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
+
+from roundtrip.baselines import BASELINES
+from roundtrip.detector import RoundtripDetector
+from roundtrip.estimator import Roundtrip
+from roundtrip.parameters import check_choice
+from roundtrip.reproduce.methods import DEFAULT, PAPER
+
+OUTLIER_METHODS = (
+    "OC-SVM",
+    "Isolation Forest",
+    "RealNVP",
+    "MAF",
+    "ECOD",
+    "k-NN",
+    "LOF",
+    PAPER,
+    DEFAULT,
+)
+
+OC_SVM_ROWS = 20_000
+"""Its cost grows with the square of the rows; more than these are not shown to it."""
+
+PAPER_EVALUATIONS = 256
+"""Of G a row, for the paper's large networks: enough to rank rows."""
+
+Oddness = Callable[[np.ndarray], np.ndarray]
+
+
+class OutlierMethod(NamedTuple):
+    """A detector that is not fitted yet, and how to use it."""
+
+    detector: Any
+    fit: Callable[[np.ndarray, float], Oddness]
+    """From training rows and the seconds it may take to a function that is high for odd rows."""
+
+
+def make_outlier_method(name: str, *, seed: int, latent_dim: int) -> OutlierMethod:
+    """One of `OUTLIER_METHODS`; `latent_dim` is for the paper's preset.
+
+    >>> make_outlier_method("ECOD", seed=0, latent_dim=3).detector.contamination
+    0.1
+    """
+    check_choice("method", name, OUTLIER_METHODS)
+    if name in BASELINES:
+        flow = BASELINES[name](random_state=seed)
+        return OutlierMethod(
+            flow, lambda X, seconds: _negative(flow.fit(X, max_time=seconds).score_samples)
+        )
+    if name == PAPER:
+        paper = Roundtrip.paper(latent_dim, random_state=seed)
+        return OutlierMethod(paper, lambda X, seconds: _of_paper(paper.fit(X, max_time=seconds)))
+    if name in ("ECOD", "k-NN", "LOF"):
+        of_pyod = {"ECOD": ECOD, "k-NN": KNN, "LOF": LOF}[name]()
+        return OutlierMethod(of_pyod, lambda X, _: of_pyod.fit(X).decision_function)
+    detector: Any
+    if name == "OC-SVM":
+        detector = make_pipeline(StandardScaler(), OneClassSVM())
+        random = np.random.default_rng(seed)
+        return OutlierMethod(
+            detector,
+            lambda X, _: _negative(detector.fit(random.permutation(X)[:OC_SVM_ROWS]).score_samples),
+        )
+    if name == "Isolation Forest":
+        detector = IsolationForest(random_state=seed)
+    else:
+        detector = RoundtripDetector(random_state=seed)
+    return OutlierMethod(detector, lambda X, _: _negative(detector.fit(X).score_samples))
+
+
+def _negative(score: Callable[[np.ndarray], np.ndarray]) -> Oddness:
+    return lambda X: -score(X)
+
+
+def _of_paper(est: Roundtrip) -> Oddness:
+    return lambda X: -est.density(X, tol=0.1, max_evaluations=PAPER_EVALUATIONS).log_density

@@ -1,0 +1,112 @@
+"""A prior of z fitted to where the encoder puts the data.
+
+Training pulls the codes of all rows towards N(0, I), but a rest remains: regions of the prior that
+no row is encoded to, from which samples then come, and others that are too rare. A mixture of
+Gaussians fitted to draws of q(z | x) over all rows is the p(z) for which the bound on log p(x) is
+highest, and it costs seconds.
+"""
+
+import math
+import time
+import warnings
+
+import numpy as np
+import torch
+from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+from torch import Tensor
+
+from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
+from roundtrip.model import RoundtripModel
+from roundtrip.prior import MixturePrior
+
+COMPONENTS = 16
+ROWS_PER_NUMBER = 5
+"""Rows that each number of the mixture needs at least."""
+
+MOST_ROWS = 20_000
+"""That it is fitted to."""
+
+ITERATIONS = 50
+SETTLED = 1e-3
+REGULARISATION = 1e-3
+
+NORMAL_SHARE = 0.02
+"""Weight of N(0, I) in the mixture: far from all codes it decides, as without a mixture."""
+
+
+def fit_prior(
+    model: RoundtripModel,
+    training: Tensor,
+    validation: Tensor,
+    *,
+    seed: int,
+    seconds: float | None = None,
+) -> tuple[MixturePrior | None, float]:
+    """The mixture, and its gain in nats a validation row; None and 0 if N(0, I) is no worse.
+
+    `training` and `validation` are rows as the encoder takes them; `seconds` limits the fit. Ctrl-C
+    and codes that no mixture can be fitted to leave N(0, I): the training before is not lost.
+    """
+    try:
+        return _fit_prior(model, training, validation, seed, seconds)
+    except (KeyboardInterrupt, ValueError, np.linalg.LinAlgError):
+        return None, 0.0
+
+
+def _fit_prior(
+    model: RoundtripModel, training: Tensor, validation: Tensor, seed: int, seconds: float | None
+) -> tuple[MixturePrior | None, float]:
+    start = time.perf_counter()
+    dim = model.latent_dim
+    numbers = (dim + 1) * (dim + 2) / 2
+    components = min(COMPONENTS, int(len(training) / (ROWS_PER_NUMBER * numbers)))
+    if components < 2:
+        return None, 0.0
+    generator = torch.Generator(training.device).manual_seed(seed)
+    codes = _codes(model, training, generator)
+    held_out = _codes(model, validation, generator)
+    if not (np.isfinite(codes).all() and np.isfinite(held_out).all()):
+        return None, 0.0
+    mixture = GaussianMixture(
+        components,
+        reg_covar=REGULARISATION,
+        init_params="k-means++",
+        random_state=seed % 2**32,
+        warm_start=True,
+        max_iter=1,
+    )
+    bound = -math.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is given one step at a time
+        for _ in range(ITERATIONS):
+            before, bound = bound, mixture.fit(codes).lower_bound_
+            late = seconds is not None and time.perf_counter() - start > seconds
+            if late or bound - before < SETTLED:
+                break
+    normal_covariance = np.eye(dim)[None]
+    factors = np.linalg.cholesky(np.concatenate([mixture.covariances_, normal_covariance]))
+    weights = np.append((1 - NORMAL_SHARE) * mixture.weights_, NORMAL_SHARE)
+    means = np.concatenate([mixture.means_, np.zeros((1, dim))])
+    prior = MixturePrior(*(torch.from_numpy(part) for part in (weights, means, factors)))
+    ours = prior.log_prob(torch.from_numpy(held_out)).numpy()
+    gain = float((ours - multivariate_normal(np.zeros(dim)).logpdf(held_out)).mean())
+    return (prior.to(model.device), gain) if gain > 0 else (None, 0.0)
+
+
+@torch.no_grad()
+def _codes(model: RoundtripModel, rows: Tensor, generator: torch.Generator) -> np.ndarray:
+    """One draw of q(z | x) a row, `(rows, latent_dim)` float64."""
+
+    def of_block(block: Tensor) -> Tensor:
+        mean, factor = model.posterior(block)
+        return torch.cat([mean, factor.flatten(1)], dim=1)
+
+    dim = model.latent_dim
+    mean, factor = map_blocks(of_block, rows, ROWS_PER_ENCODER_CALL).tensor_split([dim], dim=1)
+    noise = torch.randn(
+        len(rows), dim, 1, generator=generator, device=rows.device, dtype=mean.dtype
+    )
+    draws = mean + (factor.unflatten(1, (dim, dim)) @ noise)[..., 0]
+    return draws.double().cpu().numpy()

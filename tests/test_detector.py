@@ -1,0 +1,233 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest, truncnorm
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from roundtrip import ModelFileError, Roundtrip, RoundtripDetector, load
+from roundtrip.detector import default_density
+from roundtrip.gaussian_columns import BEND, GaussianColumns
+
+
+def brief(features=2):
+    """The default density, hardly trained: for what does not depend on its quality."""
+    return default_density(features).set_params(max_epochs=1, min_steps_per_epoch=30)
+
+
+def short(features):
+    """The default density after a third of its training."""
+    return default_density(features).set_params(max_epochs=2)
+
+
+def bent(rng, rows):
+    """Two features that depend on each other, and a third, skewed, that does not."""
+    angle = rng.uniform(0, np.pi, rows)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.1 * rng.normal(size=(rows, 2))
+    return np.column_stack([circle, np.exp(rng.normal(size=rows))])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return RoundtripDetector(random_state=0).fit(bent(np.random.default_rng(1), 4000))
+
+
+@parametrize_with_checks([RoundtripDetector(estimator=brief(1), random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_finds_what_is_off_the_curve_and_what_is_out_of_range(fitted, rng):
+    odd = np.array([[0.0, 3.0, 1.0], [9.0, 9.0, 1.0], [0.0, 1.0, 1e4]])
+    assert (fitted.predict(odd) == -1).all()
+    assert (fitted.predict(bent(rng, 1000)) == 1).mean() > 0.95
+
+
+def test_ranking_survives_a_cluster_of_outliers_in_the_training_rows(rng):
+    clean, cluster = rng.normal(size=(2000, 4)), rng.normal(size=(100, 4)) * 0.05 + 5.0
+    X = np.concatenate([clean, cluster])
+    new = np.concatenate([rng.normal(size=(500, 4)), rng.normal(size=(25, 4)) * 0.05 + 5.0])
+    outlier = np.repeat([0, 1], [500, 25])
+    detector = RoundtripDetector(estimator=short(4), random_state=0).fit(X)
+    assert roc_auc_score(outlier, -detector.score_samples(new)) > 0.99
+    assert 60 <= detector.n_trimmed_ <= 130  # 80 of the cluster are among the training rows
+
+
+def test_units_and_monotone_maps_of_columns_do_not_matter(rng):
+    X = bent(rng, 600)
+    mapped = np.column_stack([X[:, 0] * 1e6, X[:, 1] - 40, np.log(X[:, 2])])
+    first, second = (
+        RoundtripDetector(estimator=brief(3), random_state=0).fit(table) for table in (X, mapped)
+    )
+    inner = (np.abs(X[:, 2]) > 0.2) & (np.abs(X[:, 2]) < 5)  # the tails are straight lines
+    difference = first.score_samples(X)[inner] - second.score_samples(mapped)[inner]
+    assert np.abs(difference).max() < 0.3
+
+
+def test_p_values_of_clean_rows_are_uniform(fitted, rng):
+    rows = bent(rng, 1000)
+    p_values = fitted.p_value(rows)
+    assert kstest(p_values, "uniform").pvalue > 0.01
+    assert 0 < p_values.min() <= p_values.max() <= 1
+    # The density's own draws are as good as the fit: roughly uniform.
+    assert kstest(fitted.p_value(rows, reference="model"), "uniform").statistic < 0.15
+
+
+def test_false_discovery_rate_is_kept_over_repeats(rng):
+    wrong, found = [], []
+    for repeat in range(20):
+        detector = RoundtripDetector(estimator=brief(2), trim=False, random_state=repeat)
+        detector.fit(rng.normal(size=(800, 2)))
+        batch = np.concatenate([rng.normal(size=(180, 2)), rng.normal(size=(20, 2)) + 6])
+        named = detector.discoveries(batch, rate=0.2)
+        wrong.append(named[:180].sum() / max(1, named.sum()))
+        found.append(named[180:].mean())
+    assert np.mean(wrong) <= 0.2
+    assert np.mean(found) > 0.8
+
+
+def test_explanation_names_the_corrupted_feature(rng):
+    mixing = rng.normal(size=(3, 10))
+
+    def rows(count):
+        return rng.normal(size=(count, 3)) @ mixing + 0.5 * rng.normal(size=(count, 10))
+
+    detector = RoundtripDetector(estimator=short(10), random_state=0).fit(rows(4000))
+    odd = pd.DataFrame(rows(100), columns=[f"f{j}" for j in range(10)], index=range(100, 200))
+    planted = rng.integers(10, size=100)
+    spread = rows(1000).std(axis=0)
+    signs = rng.choice([-1, 1], size=100)
+    for place, feature in enumerate(planted):
+        odd.iloc[place, feature] += 5 * signs[place] * spread[feature]
+    with pytest.warns(UserWarning, match="feature names"):
+        explanation = detector.explain(odd)
+    first = np.array([int(names[0].removeprefix("x")) for names in explanation.named(1)])
+    assert (first == planted).mean() >= 0.9
+    frame = explanation.to_frame()
+    assert list(frame.index) == list(range(100, 200))
+    assert (frame["surprise"] > 0).mean() > 0.9
+    assert (frame["nats_1"] >= frame["nats_2"]).all()
+
+
+def test_contamination_sets_the_share_of_training_rows_that_are_outliers(rng):
+    X = rng.normal(size=(500, 2))
+    detector = RoundtripDetector(0.1, estimator=brief(), random_state=0).fit(X)
+    assert (detector.predict(X) == -1).sum() == 50
+    np.testing.assert_array_equal(detector.fit_predict(X), detector.predict(X))
+    assert (detector.decision_function(X) == detector.score_samples(X) - detector.offset_).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"contamination": 0.7}, "contamination"),
+        ({"contamination": 0}, "contamination"),
+        ({"trim": -1}, "trim"),
+        ({"calibration_fraction": 1.5}, "calibration_fraction"),
+        ({"gaussian_columns": "yes"}, "gaussian_columns"),
+    ],
+)
+def test_wrong_parameters_are_named(settings, message, rng):
+    with pytest.raises(ValueError, match=message):
+        RoundtripDetector(**settings).fit(rng.normal(size=(50, 2)))
+    detector = RoundtripDetector(estimator=brief()).fit(rng.normal(size=(50, 2)))
+    with pytest.raises(ValueError, match="rate"):
+        detector.discoveries([[0.0, 0.0]], rate=2)
+    with pytest.raises(ValueError, match="reference"):
+        detector.p_value([[0.0, 0.0]], reference="else")
+
+
+def test_saved_and_loaded_it_is_the_same(rng, tmp_path):
+    X = pd.DataFrame(bent(rng, 300), columns=["a", "b", "c"])
+    detector = RoundtripDetector(0.1, estimator=brief(3), random_state=0).fit(X)
+    detector.save(tmp_path / "detector.rt")
+    again = RoundtripDetector.load(tmp_path / "detector.rt")
+    np.testing.assert_array_equal(again.score_samples(X), detector.score_samples(X))
+    np.testing.assert_array_equal(again.p_value(X), detector.p_value(X))
+    np.testing.assert_array_equal(again.predict(X), detector.predict(X))
+    pd.testing.assert_frame_equal(
+        again.explain(X[:2]).to_frame(), detector.explain(X[:2]).to_frame()
+    )
+    with pytest.raises(ModelFileError, match=r"RoundtripDetector\.load"):
+        load(tmp_path / "detector.rt")
+
+
+def test_a_fitted_density_is_a_detector(rng, tmp_path):
+    X = rng.normal(size=(400, 2))
+    density = Roundtrip(max_epochs=3, random_state=0).fit(X)
+    density.save(tmp_path / "density.rt")
+    detector = RoundtripDetector.load(tmp_path / "density.rt")
+    np.testing.assert_allclose(detector.score_samples(X), density.score_samples(X))
+    assert detector.p_value([[0.0, 0.0]]) > 0.3 > 0.01 > detector.p_value([[9.0, 9.0]])
+    with pytest.raises(ValueError, match="held-out"):
+        detector.p_value(X, reference="held-out")
+    with pytest.raises(ValueError, match="context"):
+        RoundtripDetector.from_density(Roundtrip(max_epochs=1).fit(X, context=X[:, 0] > 0))
+
+
+def test_gaussian_columns_are_normal_monotone_and_drawn_in_outside(rng):
+    X = np.column_stack(
+        [np.exp(rng.normal(size=5000)), rng.integers(3, size=5000), np.full(5000, 0.1)]
+    )
+    columns = GaussianColumns.fit(X)
+    mapped = columns.apply(X)
+    inner = np.abs(mapped[:, 0]) < BEND
+    assert kstest(mapped[inner, 0], truncnorm(-BEND, BEND).cdf).pvalue > 0.01
+    probes = np.repeat(np.linspace(-50, 50, 400)[:, None], 3, axis=1)
+    steps = np.diff(columns.apply(probes), axis=0)
+    assert (steps >= 0).all()
+    far = columns.apply(np.array([[1e3, 0, 0.1], [1e6, 0, 0.1]]))[:, 0]
+    assert BEND + 1 < far[0] < far[1] - 1 < 15
+    constant, near, other = columns.apply(np.array([[1, 0, 0.1], [1, 0, 0.1 + 1e-9], [1, 0, 0.2]]))[
+        :, 2
+    ]
+    assert constant == pytest.approx(near, abs=1e-6)
+    assert other > constant + 1
+
+
+def test_scores_are_those_of_the_fitted_generator_with_wide_noise(rng):
+    """The mixture of many codes agrees with the certified estimate under the same noise."""
+    X = rng.normal(size=(400, 2))
+    detector = RoundtripDetector(
+        estimator=brief(2), gaussian_columns=False, trim=False, random_state=0
+    ).fit(X)
+    result = detector.estimator_.density(X[:20], sigma=detector.sigma, tol=0.02)
+    np.testing.assert_allclose(detector.score_samples(X[:20]), result.log_density, atol=0.1)
+
+
+def test_parts_of_an_explanation_add_up(fitted, rng):
+    rows = bent(rng, 20)
+    surprises = fitted._surprises(rows)
+    np.testing.assert_allclose(surprises.total, -fitted.score_samples(rows), atol=1e-9)
+    np.testing.assert_allclose(
+        surprises.total, surprises.residual.sum(axis=1) + surprises.latent, atol=1e-9
+    )
+    assert (surprises.latent > 0).all()
+
+
+def test_a_density_of_any_noise_scores_by_itself(rng):
+    X = rng.normal(size=(200, 2))
+    density = Roundtrip(max_epochs=1, min_steps_per_epoch=20)
+    with pytest.raises(ValueError, match="isotropic"):
+        RoundtripDetector(estimator=density).fit(X)
+    with pytest.raises(ValueError, match="Roundtrip"):
+        RoundtripDetector(estimator=3).fit(X)
+    detector = RoundtripDetector(estimator=density, sigma=None, trim=False, random_state=0).fit(X)
+    assert detector.p_value([[9.0, 9.0]])[0] < 0.05
+
+
+def test_a_failed_fit_leaves_the_detector_as_it_was(fitted):
+    before = fitted.score_samples([[0.0, 1.0, 1.0]])
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.fit(np.full((10, 3), np.nan))
+    np.testing.assert_array_equal(fitted.score_samples([[0.0, 1.0, 1.0]]), before)
+
+
+@pytest.mark.parametrize("rows", [5, 10])
+def test_few_rows_and_rows_that_are_mostly_alike_are_not_called_outliers(rng, rows):
+    detector = RoundtripDetector(estimator=brief(2), random_state=0)
+    X = rng.normal(size=(rows, 2))
+    assert (detector.fit_predict(X) == 1).mean() >= 0.8
+    zeros = np.where(rng.random(500) < 0.9, 0.0, rng.normal(size=500))[:, None]
+    detector = RoundtripDetector(estimator=brief(1), random_state=0)
+    assert (detector.fit_predict(zeros) == 1).mean() > 0.93
