@@ -122,6 +122,13 @@ def test_paper_images_trains_scores_and_is_kept(digits, tmp_path):
         again.score_samples(np.zeros((1, 12, 8, 1)), context=3)
 
 
+def test_convolutions_can_be_trained_by_likelihood(digits):
+    X, _, y, _ = digits
+    est = Roundtrip(network="conv", **TINY).fit(X[:100], context=y[:100])
+    assert isinstance(est.model_.generator, ConvGenerator)
+    assert np.isfinite(est.score_samples(X[:2], context=y[:2])).all()
+
+
 def test_tables_need_table_networks():
     with pytest.raises(ValueError, match="conv"):
         Roundtrip(network="conv", **TINY).fit(np.zeros((20, 4)))
