@@ -8,6 +8,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from roundtrip import Roundtrip, load
+from roundtrip.fitting import FittingData
 from roundtrip.model import RoundtripModel
 from roundtrip.networks import ResidualMLP
 from roundtrip.prior import MixturePrior
@@ -123,3 +124,23 @@ def test_a_fitted_prior_is_kept_left_out_and_refused(rng, tmp_path):
         Roundtrip(objective="adversarial", prior="mixture").fit(X)
     with pytest.raises(ValueError, match="prior"):
         Roundtrip(prior="flat").fit(X)
+
+
+def test_prior_holds_given_a_context(prior):
+    """Of a conditional model, too: p(z) is the same for every context."""
+    generator, encoder = torch.nn.Linear(2 + 1, 2), torch.nn.Linear(2 + 1, 2)
+    model = RoundtripModel(generator, encoder, 2, sigma=0.5, context_dim=1, prior=prior)
+    z = torch.randn(5, 2, generator=torch.Generator().manual_seed(0))
+    given = model.given(torch.ones(1))
+    torch.testing.assert_close(given.log_prior(z), prior.log_prob(z))
+    torch.testing.assert_close(model.with_sigma(0.1).log_prior(z), prior.log_prob(z))
+
+
+def test_rows_for_the_prior_are_drawn_from_the_whole_table():
+    """A table may be sorted: its first rows would show only a part of the codes."""
+    rows = torch.arange(1000.0, dtype=torch.float64)[:, None]
+    data = FittingData(rows, rows[:10], torch.zeros(1), jitter=False, log_det=0.0)
+    some, _ = data.as_trained(100, seed=0)
+    assert some.shape == (100, 1)
+    assert some.min() < 100
+    assert some.max() > 900
