@@ -295,6 +295,17 @@ def test_errors_name_the_columns_of_a_dataframe(tiny):
         tiny.fit(frame.drop(columns="text"))
 
 
+@pytest.mark.parametrize("odd", [pd.to_datetime(["2020", "2021"]), pd.to_timedelta([1, 2])])
+def test_dates_and_durations_are_named(tiny, odd):
+    with pytest.raises(ValueError, match=r"not all columns are numbers \(in columns when\)"):
+        tiny.fit(pd.DataFrame({"fine": [1, 2], "when": odd}))
+
+
+def test_a_table_without_columns_is_refused(tiny):
+    with pytest.raises(ValueError, match="no columns"):
+        tiny.fit(pd.DataFrame(index=range(3)))
+
+
 def test_wrong_number_of_columns_at_scoring(fitted):
     with pytest.raises(ValueError, match="3 features"):
         fitted.score_samples(np.zeros((4, 3)))

@@ -32,6 +32,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     False
     42 ['answer.txt']
     """
+    _check_folder(path)
     target = Path(os.path.realpath(path))
     temporary, mode = _create_beside(target)
     try:
@@ -55,13 +56,17 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         ...
     FileNotFoundError: can't write no/such/folder/model.rt: the folder no/such/folder doesn't exist
     """
-    target = Path(path)
-    # Relative as the user wrote it: an absolute path in the message would only obscure it.
-    if not target.parent.is_dir():
-        problem = "isn't a folder" if target.parent.exists() else "doesn't exist"
-        raise FileNotFoundError(f"can't write {path}: the folder {target.parent} {problem}")
+    _check_folder(path)
     temporary, _ = _create_beside(Path(os.path.realpath(path)))
     temporary.unlink()
+
+
+def _check_folder(path: str | os.PathLike[str]) -> None:
+    # Relative as the user wrote it: an absolute path in the message would only obscure it.
+    folder = Path(path).parent
+    if not folder.is_dir():
+        problem = "isn't a folder" if folder.exists() else "doesn't exist"
+        raise FileNotFoundError(f"can't write {path}: the folder {folder} {problem}")
 
 
 def _create_beside(target: Path) -> tuple[Path, int]:

@@ -621,13 +621,17 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         """X as scikit-learn wants it, float64; errors say which columns of a DataFrame are bad."""
         if self.image_layout_ is not None:
             X = self.image_layout_.flatten(X)
+        if isinstance(X, pd.DataFrame) and X.shape[1] == 0:
+            raise ValueError("the table has no columns")
         try:
             return validate_data(self, X, dtype=np.float64, order="C", **settings)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             culprits = bad_columns(X)
             if not culprits:
                 raise
             problem = str(error).partition("\n")[0].rstrip(".")
+            if isinstance(error, TypeError):  # of NumPy's types, which is no help
+                problem = "not all columns are numbers"
             raise ValueError(
                 f"{problem} (in columns {', '.join(culprits)}). Encode or drop columns that are "
                 "not numbers, and fill or drop rows with missing or infinite values."

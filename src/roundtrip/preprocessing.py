@@ -91,7 +91,7 @@ def column_resolution(X: np.ndarray) -> np.ndarray:
 
 
 def bad_columns(X: Any) -> list[str]:
-    """Names of the columns of a DataFrame that hold text, missing or infinite values.
+    """Names of the columns of a DataFrame that hold text, dates, missing or infinite values.
 
     >>> import pandas as pd
     >>> bad_columns(pd.DataFrame({"a": [1.0, None], "b": ["x", "y"], "c": [1, 2]}))
@@ -99,5 +99,10 @@ def bad_columns(X: Any) -> list[str]:
     """
     if not isinstance(X, pd.DataFrame):
         return []
-    numbers = X.apply(pd.to_numeric, errors="coerce").astype(float)
-    return [str(name) for name, fine in np.isfinite(numbers).all().items() if not fine]
+    return [str(name) for name, column in X.items() if not _all_finite(column)]
+
+
+def _all_finite(column: pd.Series) -> bool:
+    if column.dtype.kind in "mM":  # pandas takes dates and durations for numbers
+        return False
+    return bool(np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)).all())
