@@ -18,6 +18,7 @@ class Context:
     ----------
     labels : the classes in order, or None for covariates.
     shift, scale : `(width,)` of the covariates, or None for labels.
+    names : of the columns, if it came as a named pandas Series or a DataFrame.
 
     >>> context = Context.fit(["b", "a", "b"])
     >>> context.labels, context.encode(["a"], 1).tolist()
@@ -27,6 +28,7 @@ class Context:
     labels: tuple[Hashable, ...] | None = None
     shift: np.ndarray | None = None
     scale: np.ndarray | None = None
+    names: tuple[str, ...] | None = None
 
     @classmethod
     def fit(cls, values: Any) -> Self:
@@ -35,33 +37,40 @@ class Context:
         Numbers with fractions and tables of numbers are covariates; anything else in one column
         is labels.
         """
+        names = _names(values)
         column = _labels(values)
         if column is not None:
-            return cls(labels=tuple(_in_order(set(column))))
+            return cls(labels=tuple(_in_order(set(column))), names=names)
         table = _covariates(values)
         spread = table.std(axis=0)
-        return cls(shift=table.mean(axis=0), scale=np.where(spread > 0, spread, 1.0))
+        scale = np.where(spread > 0, spread, 1.0)
+        return cls(shift=table.mean(axis=0), scale=scale, names=names)
 
     def plain(self) -> dict[str, Any]:
         """As JSON knows it, for a model file."""
         if self.labels is None:
             assert self.shift is not None
             assert self.scale is not None
-            return {"shift": self.shift.tolist(), "scale": self.scale.tolist()}
+            return {
+                "shift": self.shift.tolist(),
+                "scale": self.scale.tolist(),
+                "names": self.names,
+            }
         for label in self.labels:
             if not isinstance(label, str | int | float | bool):
                 raise ValueError(
                     f"the label {label!r} can't be saved: a model file holds labels that are "
                     "text, numbers or bools"
                 )
-        return {"labels": list(self.labels)}
+        return {"labels": list(self.labels), "names": self.names}
 
     @classmethod
     def restored(cls, content: dict[str, Any]) -> Self:
         """What `plain` was made of."""
+        names = None if content["names"] is None else tuple(content["names"])
         if "labels" in content:
-            return cls(labels=tuple(content["labels"]))
-        return cls(shift=np.array(content["shift"]), scale=np.array(content["scale"]))
+            return cls(labels=tuple(content["labels"]), names=names)
+        return cls(shift=np.array(content["shift"]), scale=np.array(content["scale"]), names=names)
 
     @property
     def width(self) -> int:
@@ -107,6 +116,13 @@ class Context:
                 f"known are {_listed(self.labels)}"
             )
         return np.eye(self.width)[[place[value] for value in column]]
+
+
+def _names(values: Any) -> tuple[str, ...] | None:
+    if isinstance(values, pd.DataFrame):
+        return tuple(map(str, values.columns))
+    name = values.name if isinstance(values, pd.Series) else None
+    return None if name is None else (str(name),)
 
 
 def _labels(values: Any) -> list[Hashable] | None:

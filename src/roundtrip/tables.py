@@ -1,12 +1,12 @@
-"""Reading and writing tables of numbers: csv, tsv, parquet, npy and npz files."""
+"""Reading and writing tables of numbers, and images: csv, tsv, parquet, npy and npz files."""
 
 import csv
 import gzip
 import os
 import zipfile
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,19 +15,26 @@ import pyarrow.csv
 from roundtrip.atomic import atomic_write, check_writable
 
 Table = pd.DataFrame | np.ndarray
+T = TypeVar("T")
 
 TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+IMAGES_NDIM = 4
 INPUT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npy", ".npz")
 OUTPUT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npy")
 
 
-def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Table:
+def read_table(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    without: Sequence[str] = (),
+) -> Table:
     """Read a table of numbers; the suffix of ``path`` says the format.
 
     Gives a float64 DataFrame if the table has column names, else a float64 array of shape
-    (rows, columns). Missing values are NaN. Raises ``ValueError`` if the format is unknown, the
-    file is damaged or has no rows, or a column is absent, named twice or not numeric;
-    ``OSError`` if there is no such file.
+    (rows, columns); an array of four dimensions holds images and is given as it is. Missing values
+    are NaN. Raises ``ValueError`` if the format is unknown, the file is damaged or has no rows, or
+    a column is absent, named twice or not numeric; ``OSError`` if there is no such file.
 
     Parameters
     ----------
@@ -35,6 +42,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
         numbers; a parquet file; an npy file; or an npz file with one array, or one named X.
     columns : names of the columns to keep, in this order. A table without column names is
         returned whole.
+    without : names of columns to leave out.
 
     Examples
     --------
@@ -47,6 +55,34 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     0    60.0     1.7
     1     NaN     1.8
     """
+    return _reading(path, lambda path, suffix: _checked(_read(path, suffix), columns, without))
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataFrame:
+    """Read single columns as they are, text included; of an npz file the arrays of these names.
+
+    Raises the errors of `read_table`, and a ``ValueError`` if there are no names to go by.
+    """
+
+    def read(path: Path, suffix: str) -> pd.DataFrame:
+        if suffix == ".npz":
+            with _archive(path) as archive:
+                missing = [name for name in names if name not in archive.files]
+                if missing:
+                    raise ValueError(
+                        f"it lacks {_listed(missing)}; its arrays are {_listed(archive.files)}"
+                    )
+                return pd.DataFrame({name: archive[name] for name in names})
+        table = _read(path, suffix)
+        if not isinstance(table, pd.DataFrame):
+            raise ValueError(f"it has no column names to find {_listed(names)} by")
+        return _select(table, names)
+
+    return _reading(path, read)
+
+
+def _reading(path: str | os.PathLike[str], read: Callable[[Path, str], T]) -> T:
+    """Call `read` with a file that is there and its suffix; errors tell of the file."""
     path = Path(path)
     suffix = _suffix(path, INPUT_SUFFIXES)
     if not path.exists():
@@ -56,7 +92,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     try:
-        return _checked(_read(path, suffix), columns)
+        return read(path, suffix)
     except Exception as error:  # every parser has its own kinds of error for a damaged file
         raise ValueError(f"can't read {path}: {error}") from error
 
@@ -65,13 +101,16 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
     """Write a table, all or nothing; the suffix of ``path`` says the format.
 
     An array is written to text without a header and to parquet with the names x0, x1, ...;
-    npy files hold the plain two-dimensional array.
+    npy files hold the plain array. Images go to npy files only, as they are.
     """
     suffix = _suffix(Path(path), OUTPUT_SUFFIXES)
+    images = table.ndim == IMAGES_NDIM
+    if images and suffix != ".npy":
+        raise ValueError(f"{path}: images are written to .npy files")
     with atomic_write(path) as temporary:
         if suffix == ".npy":
             with temporary.open("wb") as file:
-                np.save(file, np.asarray(table, dtype=np.float64))
+                np.save(file, table if images else np.asarray(table, dtype=np.float64))
         elif suffix == ".parquet":
             names = [f"x{index}" for index in range(table.shape[1])]
             frame = pd.DataFrame(table, columns=names) if isinstance(table, np.ndarray) else table
@@ -116,13 +155,17 @@ def _read(path: Path, suffix: str) -> Table:
             return pd.read_parquet(file)
         if suffix == ".npy":
             return np.lib.format.read_array(file, allow_pickle=False)
-    if not zipfile.is_zipfile(path):
-        raise ValueError("it is not an npz archive")
-    with np.load(path, allow_pickle=False) as archive:
+    with _archive(path) as archive:
         names = archive.files
         if len(names) != 1 and "X" not in names:
             raise ValueError(f"needs one array or one named X, but holds {_listed(names)}")
         return np.asarray(archive[names[0] if len(names) == 1 else "X"])
+
+
+def _archive(path: Path) -> np.lib.npyio.NpzFile:
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is not an npz archive")
+    return np.load(path, allow_pickle=False)
 
 
 def _read_text(path: Path, suffix: str) -> Table:
@@ -156,15 +199,17 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell  # float() reads 1_000
 
 
-def _checked(table: Table, columns: Sequence[str] | None) -> Table:
+def _checked(table: Table, columns: Sequence[str] | None, without: Sequence[str]) -> Table:
     if isinstance(table, pd.DataFrame):
+        if columns is None and without:
+            columns = [str(name) for name in table.columns if str(name) not in without]
         table = _numeric(_select(table, columns))
-    elif table.ndim != 2 or table.dtype.kind not in "biuf":
+    elif table.ndim not in (2, IMAGES_NDIM) or table.dtype.kind not in "biuf":
         found = f"shape {table.shape} and type {table.dtype}"
-        raise ValueError(f"needs a two-dimensional array of numbers, not one of {found}")
+        raise ValueError(f"needs a two-dimensional array of numbers, or images, not one of {found}")
     if 0 in table.shape:
         raise ValueError("it has no rows" if len(table) == 0 else "it has no columns")
-    return table.astype(np.float64)
+    return table if table.ndim == IMAGES_NDIM else table.astype(np.float64)
 
 
 def _select(frame: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:

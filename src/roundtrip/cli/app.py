@@ -17,6 +17,8 @@ from roundtrip import __version__
 
 # torch and pandas take seconds to import: the commands import them, so that --help doesn't.
 if TYPE_CHECKING:
+    import pandas as pd
+
     from roundtrip.estimator import Roundtrip
     from roundtrip.tables import Table
 
@@ -94,12 +96,13 @@ def check_output(output: Path | None, data: Path | None = None) -> None:
 
 def read_for(estimator: "Roundtrip", data: Path) -> "Table":
     """The columns a model needs: by name if it has names, else as they stand in the table."""
+    import numpy as np
     import pandas as pd
 
     from roundtrip.tables import read_table
 
     if not hasattr(estimator, "feature_names_in_"):
-        return pd.DataFrame(read_table(data)).to_numpy()
+        return np.asarray(read_table(data))
     names = list(estimator.feature_names_in_)
     table = read_table(data, names)
     if isinstance(table, pd.DataFrame):
@@ -108,6 +111,21 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
         raise ValueError(f"{data} has {table.shape[1]} columns, the model needs {len(names)}")
     warnings.warn(f"{data} has no column names: the model's order is assumed", stacklevel=2)
     return pd.DataFrame(table, columns=names)
+
+
+def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | None":
+    """The context of the rows of a table, by the names that its columns had in fit."""
+    from roundtrip.tables import read_columns
+
+    context = estimator.context_
+    if context is None:
+        return None
+    if context.names is None:
+        raise ValueError(
+            "the model was fitted with a context whose columns had no names, so that they can't "
+            "be found in a file; use it from Python"
+        )
+    return read_columns(data, context.names)
 
 
 def write(table: "Table", output: Path | None) -> None:

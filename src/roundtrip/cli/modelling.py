@@ -16,6 +16,7 @@ from roundtrip.cli.app import (
     TableOutput,
     app,
     check_output,
+    context_for,
     read_for,
     write,
 )
@@ -61,20 +62,28 @@ def fit(
     columns: Annotated[
         str | None, typer.Option(help="Use only these columns: names with commas between.")
     ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            help="Fit p(x | context): names of columns (or arrays of an .npz) with commas between; "
+            "one of labels, or covariates."
+        ),
+    ] = None,
     outliers: Annotated[
         bool, typer.Option("--outliers", help="Fit an outlier detector, for `detect`.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a model to the rows of DATA and save it. Ctrl-C stops early and keeps the best.
+    """Fit a model to the rows, or images, of DATA and save it. Ctrl-C stops and keeps the best.
 
     \b
     Example:
       roundtrip fit people.csv -o people.rt --columns height,weight --seed 1
+      roundtrip fit digits.npz --context y -o digits.rt
     """
     from roundtrip import Roundtrip, RoundtripDetector
     from roundtrip.atomic import check_writable
-    from roundtrip.tables import read_table
+    from roundtrip.tables import read_columns, read_table
 
     if output.suffix != MODEL_SUFFIX:
         raise ValueError(f"{output}: the name of a model file ends in {MODEL_SUFFIX}")
@@ -83,8 +92,9 @@ def fit(
         if checkpoint.resolve() == output.resolve():
             raise ValueError("--checkpoint and --output are the same file")
         check_writable(checkpoint)
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
-    table = read_table(data, names)
+    names, given = _listed(columns), _listed(context)
+    conditions = None if given is None else read_columns(data, given)
+    table = read_table(data, names, without=given or ())
     if names is not None and not hasattr(table, "columns"):
         raise ValueError(f"--columns needs column names, but {data} has none")
     settings: dict[str, Any] = {
@@ -98,7 +108,7 @@ def fit(
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     if outliers:
-        if settings or scale or max_time or checkpoint or preset != "default":
+        if settings or scale or max_time or checkpoint or context or preset != "default":
             raise ValueError("--outliers has settings of its own: leave out those of the density")
         detector = RoundtripDetector(
             device=device, random_state=seed, verbose=0 if quiet else 1
@@ -111,7 +121,7 @@ def fit(
     if scale is not None:
         settings["scale"] = None if scale == "none" else scale
     estimator = (Roundtrip.paper if preset == "paper" else Roundtrip)(**settings)
-    estimator.fit(table, max_time=max_time, checkpoint=checkpoint).save(output)
+    estimator.fit(table, context=conditions, max_time=max_time, checkpoint=checkpoint).save(output)
     if not quiet:
         facts = {"rows": len(table), **_facts(estimator), "model": str(output)}
         for name, value in facts.items():
@@ -143,7 +153,8 @@ def score(
 ) -> None:
     """Write the log density of each row of DATA with its standard error and diagnostics.
 
-    A model fitted with column names finds its columns by name; others are ignored.
+    A model fitted with column names finds its columns, and its context, by name; others are
+    ignored.
 
     \b
     Example:
@@ -157,6 +168,7 @@ def score(
     estimator.set_params(verbose=0 if quiet else 1)
     result = estimator.density(
         X,
+        context=context_for(estimator, data),
         method=method,
         tol=tol,
         max_evaluations=max_evaluations,
@@ -173,9 +185,13 @@ def sample(
     model: ModelFile,
     n: Annotated[int, typer.Option("-n", "--n-rows", min=1, help="How many rows to draw.")],
     output: TableOutput = None,
+    context: Annotated[
+        str | None,
+        typer.Option(help="Label of all rows, or covariates with commas between (fit --context)."),
+    ] = None,
     seed: Seed = None,
 ) -> None:
-    """Draw new rows from a model.
+    """Draw new rows, or images into an .npy file, from a model.
 
     \b
     Example:
@@ -184,7 +200,11 @@ def sample(
     from roundtrip import load
 
     check_output(output)
-    write(load(model).sample(n, random_state=seed), output)
+    estimator = load(model)
+    if output is None and estimator.image_layout_ is not None:
+        raise ValueError("images are written to a file: give one that ends in .npy with -o")
+    asked = None if context is None else _asked(estimator, context)
+    write(estimator.sample(n, random_state=seed, context=asked), output)
 
 
 @app.command()
@@ -218,12 +238,29 @@ def info(
         Console().print(table)
 
 
+def _listed(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",")]
+
+
+def _asked(estimator: "Roundtrip", text: str) -> Any:
+    """The context that was written on the command line, in the type it had in fit."""
+    known = estimator.context_
+    if known is None or known.labels is not None:
+        labels = () if known is None or known.labels is None else known.labels
+        return next((label for label in labels if str(label) == text), text)
+    try:
+        return [[float(number) for number in text.split(",")]]
+    except ValueError:
+        raise ValueError(f"--context {text}: covariates are numbers with commas between") from None
+
+
 def _facts(estimator: "Roundtrip") -> dict[str, Any]:
     """What was learned, in the order in which it is shown; the history may have no epoch."""
     validation = estimator.history_.get("validation_log_likelihood", [None])
     return {
         "columns": estimator.n_features_in_,
         "column_names": list(getattr(estimator, "feature_names_in_", [])) or None,
+        **_context_facts(estimator),
         "latent_dim": estimator.latent_dim_,
         **({"sigma": estimator.sigma_} if _has_one_sigma(estimator) else {}),
         "epochs": estimator.n_iter_,
@@ -231,6 +268,18 @@ def _facts(estimator: "Roundtrip") -> dict[str, Any]:
         "validation_log_likelihood": validation[estimator.best_epoch_ - 1],
         "parameters": sum(weights.numel() for weights in estimator.model_.parameters()),
     }
+
+
+def _context_facts(estimator: "Roundtrip") -> dict[str, Any]:
+    context, layout = estimator.context_, estimator.image_layout_
+    facts: dict[str, Any] = {}
+    if layout is not None:
+        facts["images"] = " x ".join(map(str, layout.shape))
+    if context is not None:
+        facts["context"] = None if context.names is None else list(context.names)
+        if context.labels is not None:
+            facts["classes"] = list(context.labels)
+    return facts
 
 
 def _has_one_sigma(estimator: "Roundtrip") -> bool:
