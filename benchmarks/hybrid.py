@@ -5,14 +5,17 @@
 Compared at equal time on rows of CASP and of the octagon mixture that no fit has seen (of CASP its
 validation part, so that nothing is chosen by test rows): the likelihood alone, the sum of both with
 several weights of the bound, and almost adversarial training for a third of the time, likelihood
-for the rest. Results go to results/hybrid; an interrupted run goes on where it stopped.
+for the rest, which is what objective="hybrid" does. Results go to results/hybrid; an interrupted
+run goes on where it stopped.
 """
 
 import argparse
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
-from roundtrip import Roundtrip, fitting
+from roundtrip import Roundtrip
 from roundtrip.datasets import load_casp, make_octagon_mixture
 from roundtrip.reproduce.fits import log_density, settings_name
 from roundtrip.reproduce.request import Request, markdown_table
@@ -20,9 +23,6 @@ from roundtrip.reproduce.runs import Log
 from roundtrip.reproduce.table1 import two_sample_accuracy
 
 WEIGHTS = (0.1, 1.0, 10.0)
-FIRST_WEIGHT = 0.01
-"""Of the bound, where training begins almost adversarially."""
-
 LIKELIHOOD, FIRST = "likelihood alone", "adversarial losses first, likelihood after"
 VARIANTS = [LIKELIHOOD, *(f"sum, bound weighs {weight:g}" for weight in WEIGHTS), FIRST]
 DATASETS = ("CASP", "octagon")
@@ -42,17 +42,14 @@ def fitted(variant, X, seed, seconds):
     """An estimator fitted in this way."""
     if variant == LIKELIHOOD:
         return Roundtrip(random_state=seed).fit(X, max_time=seconds)
-    before = fitting.HYBRID_BOUND_WEIGHT
-    first = variant == FIRST
-    fitting.HYBRID_BOUND_WEIGHT = FIRST_WEIGHT if first else WEIGHTS[VARIANTS.index(variant) - 1]
-    try:
-        est = Roundtrip(objective="hybrid", random_state=seed)
-        est.fit(X, max_time=seconds / 3 if first else seconds)
-    finally:
-        fitting.HYBRID_BOUND_WEIGHT = before
-    if first:
-        est.set_params(objective="likelihood", warm_start=True).fit(X, max_time=seconds * 2 / 3)
-    return est
+    changed = {}
+    if variant != FIRST:  # the first stage never ends
+        weight = WEIGHTS[VARIANTS.index(variant) - 1]
+        changed = {"fitting.HYBRID_BOUND_WEIGHT": weight, "hybrid.FIRST_SHARE": 1.0}
+    with ExitStack() as stack:
+        for name, value in changed.items():
+            stack.enter_context(patch(f"roundtrip.{name}", value))
+        return Roundtrip(objective="hybrid", random_state=seed).fit(X, max_time=seconds)
 
 
 def measure(dataset, variant, seed, seconds, data_home):

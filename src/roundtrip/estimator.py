@@ -26,6 +26,7 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.devices import resolve_device
 from roundtrip.fitting import FittingData, fit_model
+from roundtrip.hybrid import fit_hybrid
 from roundtrip.images import ImageLayout, are_images
 from roundtrip.latent_search import default_latent_dim, search_latent_dim
 from roundtrip.model import RoundtripModel
@@ -72,7 +73,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         that is clearly ahead (by 0.05 nats a feature). No trials, but two thirds, if they would be
         shorter than 2 epochs or half a second; half for the adversarial objective.
     objective : "likelihood" maximises an importance-weighted bound on log p(x); "adversarial" is
-        the paper's training; "hybrid" does both at once.
+        the paper's training; "hybrid" adds the paper's losses for the first third of training.
     noise : observation model p(x | z): "isotropic", N(G(z), sigma² I) as in the paper; "diagonal",
         a sigma for each feature; "heteroscedastic", sigmas that depend on z; "mixture", for each
         feature Gaussians that G moves and fixed boxes that G weighs.
@@ -133,8 +134,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     prior_gain_ : nats a validation row that the fitted prior is ahead of N(0, I) by; 0 without one.
     n_iter_ : int, epochs trained.
     best_epoch_ : int, the epoch whose weights were kept.
-    history_ : dict of lists, one entry an epoch: every loss, "validation_log_likelihood" (in the
-        user's units), "learning_rate", "seconds", "sigma" where validation chooses it.
+    history_ : dict of lists, one entry an epoch: every loss (NaN in a stage of "hybrid" without
+        it), "validation_log_likelihood" (in the user's units), "learning_rate", "seconds",
+        "sigma" where validation chooses it.
     context_ : how a context becomes numbers, or None if there was none; `context_.labels` are the
         classes.
     image_layout_ : how images were passed, or None for tables.
@@ -392,7 +394,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         if result is None:
             if time_left is not None and prior_seconds is not None:
                 time_left -= prior_seconds
-            self.model_, result = fit_model(
+            fit = fit_hybrid if self.objective == "hybrid" else fit_model
+            self.model_, result = fit(
                 settings,
                 data,
                 latent_dim=self.latent_dim_,

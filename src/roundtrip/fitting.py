@@ -309,7 +309,8 @@ def _objective(
     )
 
 
-HYBRID_BOUND_WEIGHT = 1.0
+HYBRID_BOUND_WEIGHT = 0.01
+"""Of the bound beside the adversarial losses: enough for noise and posterior to follow."""
 
 
 def _validation(

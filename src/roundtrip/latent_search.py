@@ -84,7 +84,11 @@ def search_latent_dim(
     trials: dict[int, tuple[RoundtripModel, TrainingResult]] = {}
     for latent_dim in candidates:
         trials[latent_dim] = fit_model(
-            {**settings, "max_epochs": round(epochs) if math.isfinite(epochs) else epochs},
+            {
+                **settings,
+                "objective": "likelihood",  # of "hybrid" only its main part
+                "max_epochs": round(epochs) if math.isfinite(epochs) else epochs,
+            },
             data,
             latent_dim=latent_dim,
             seed=seed,

@@ -67,7 +67,7 @@ AUTOMATIC: dict[str, dict[str, Any]] = {
     "likelihood": _LIKELIHOOD,
     "adversarial": _ADVERSARIAL,
     "images": _IMAGES,
-    "hybrid": _LIKELIHOOD | {"learning_rate": 1e-3, "batch_size": 256, "training_draws": 1},
+    "hybrid": _LIKELIHOOD,
 }
 """What "auto" stands for, by objective; "images" for those with objective="likelihood"."""
 

@@ -1,0 +1,55 @@
+"""objective="hybrid": two stages of training that are one fit."""
+
+import time
+
+import numpy as np
+import pytest
+
+from roundtrip import Roundtrip, load
+
+SMALL = {
+    "objective": "hybrid",
+    "latent_dim": 2,
+    "generator_hidden": (16,),
+    "encoder_hidden": (16,),
+    "random_state": 0,
+}
+
+
+@pytest.fixture
+def rows(rng):
+    return rng.normal(size=(300, 2))
+
+
+def test_the_adversarial_losses_come_first(rows, tmp_path):
+    est = Roundtrip(**SMALL, max_epochs=6, min_steps_per_epoch=5).fit(rows)
+    history = est.history_
+    assert {len(values) for values in history.values()} == {est.n_iter_} == {6}
+    assert np.isnan(history["d_x"]).tolist() == [False] * 2 + [True] * 4
+    assert np.isfinite(history["bound"]).all()
+    assert (np.diff(history["seconds"]) > 0).all()
+    assert history["learning_rate"][0] == history["learning_rate"][-1] / 8
+    best = int(np.argmax(history["validation_log_likelihood"][2:])) + 3
+    assert est.best_epoch_ == best
+    est.save(tmp_path / "model.rt")
+    np.testing.assert_equal(load(tmp_path / "model.rt").history_, history)
+
+
+def test_both_stages_keep_to_the_time(rows):
+    start = time.perf_counter()
+    est = Roundtrip(**SMALL, patience=10_000).fit(rows, max_time=1.5)
+    assert time.perf_counter() - start < 3
+    assert est.stopped_by_ == "max_time"
+    in_first = np.isfinite(est.history_["d_x"]).sum()
+    assert 0 < in_first < est.n_iter_
+
+
+def test_an_interrupt_of_the_first_stage_ends_the_fit(rows, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("roundtrip.training.adversarial.AdversarialObjective.step", interrupt)
+    with pytest.warns(UserWarning, match="interrupted"):
+        est = Roundtrip(**SMALL, max_epochs=6).fit(rows)
+    assert est.stopped_by_ == "interrupt"
+    assert est.n_iter_ == 0
