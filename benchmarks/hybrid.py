@@ -10,13 +10,14 @@ run goes on where it stopped.
 """
 
 import argparse
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 from roundtrip import Roundtrip
 from roundtrip.datasets import load_casp, make_octagon_mixture
+from roundtrip.fitting import fit_model
+from roundtrip.hybrid import FIRST_RATE
 from roundtrip.reproduce.fits import log_density, settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
@@ -24,7 +25,8 @@ from roundtrip.reproduce.table1 import two_sample_accuracy
 
 WEIGHTS = (0.1, 1.0, 10.0)
 LIKELIHOOD, FIRST = "likelihood alone", "adversarial losses first, likelihood after"
-VARIANTS = [LIKELIHOOD, *(f"sum, bound weighs {weight:g}" for weight in WEIGHTS), FIRST]
+SUMS = {f"sum, bound weighs {weight:g}": weight for weight in WEIGHTS}
+VARIANTS = [LIKELIHOOD, *SUMS, FIRST]
 DATASETS = ("CASP", "octagon")
 SCORED_ROWS = 1000
 
@@ -38,18 +40,21 @@ def rows_of(dataset, seed, data_home):
     return X[2000:], X[:2000]
 
 
+def fit_sum(settings, data, *, bound_weight, **arguments):
+    """The paper's losses and the bound from start to end, at the rate of the first stage."""
+    settings = {**settings, "learning_rate": FIRST_RATE * settings["learning_rate"]}
+    return fit_model(settings, data, bound_weight=bound_weight, **arguments)
+
+
 def fitted(variant, X, seed, seconds):
     """An estimator fitted in this way."""
-    if variant == LIKELIHOOD:
-        return Roundtrip(random_state=seed).fit(X, max_time=seconds)
-    changed = {}
-    if variant != FIRST:  # the first stage never ends
-        weight = WEIGHTS[VARIANTS.index(variant) - 1]
-        changed = {"fitting.HYBRID_BOUND_WEIGHT": weight, "hybrid.FIRST_SHARE": 1.0}
-    with ExitStack() as stack:
-        for name, value in changed.items():
-            stack.enter_context(patch(f"roundtrip.{name}", value))
-        return Roundtrip(objective="hybrid", random_state=seed).fit(X, max_time=seconds)
+    objective = "likelihood" if variant == LIKELIHOOD else "hybrid"
+    est = Roundtrip(objective=objective, random_state=seed)
+    if variant not in SUMS:
+        return est.fit(X, max_time=seconds)
+    whole = partial(fit_sum, bound_weight=SUMS[variant])
+    with patch("roundtrip.estimator.fit_hybrid", whole):
+        return est.fit(X, max_time=seconds)
 
 
 def measure(dataset, variant, seed, seconds, data_home):

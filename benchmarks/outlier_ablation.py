@@ -65,7 +65,7 @@ def main():
     )
     parser.add_argument("--data", type=Path, help="folder with the data sets")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--variants", nargs="+", help="names of the table's rows; all if not given")
+    parser.add_argument("--variants", nargs="+", choices=list(variants(1)), help="only these")
     arguments = parser.parse_args()
     request = Request("outlier-ablation", data_home=arguments.data)
     names = [
@@ -118,7 +118,8 @@ def main():
             markdown_table(["variant", *DATASETS], real_rows),
         ]
     )
-    request.write_text("outlier-ablation.md", text + "\n")
+    if arguments.variants is None:
+        request.write_text("outlier-ablation.md", text + "\n")
     print(text)
 
 

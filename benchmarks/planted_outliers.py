@@ -18,7 +18,7 @@ def planted(table, kind, seed, data_home):
     """
     random = np.random.default_rng(seed)
     data = TABLES[table](data_home=data_home, random_state=seed)
-    rows = random.permutation(np.concatenate([data.train, data.test]))[: 2 * ROWS]
+    rows = random.permutation(np.concatenate([data.train, data.validation]))[: 2 * ROWS]
     odd = random.random(len(rows)) < SHARE
     rows[odd] = MAKE[kind](rows, int(odd.sum()), random)
     half = len(rows) // 2

@@ -10,7 +10,7 @@ from roundtrip.datasets import make_octagon_mixture
 from roundtrip.plots import density_panels
 
 OUTPUT = Path("demo")
-EDGE, POINTS = 6.0, 100
+EDGE, POINTS = 6.0, 80
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     axis = np.linspace(-EDGE, EDGE, POINTS)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     shape = (POINTS, POINTS)
-    estimated = est.density(grid).log_density
+    estimated = est.density(grid, tol=0.2).log_density  # finer than eyes see
     figure = density_panels(
         {
             "true density": np.exp(data.log_density(grid)).reshape(shape),

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from roundtrip import Roundtrip, load
 from roundtrip.cli import app
-from roundtrip.tables import read_columns, read_table, write_table
+from roundtrip.tables import read_table, write_table
 
 
 def run(*arguments):
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     shift = np.where(kind == "rose", 0.0, 50.0)
     frame = pd.DataFrame(
         {"a": random.normal(size=200) + shift, "b": random.normal(size=200), "kind": kind}
-    ).assign(height=height)
+    ).assign(height=height, depth=-height, day=pd.Timestamp("2020-01-01"))
     frame.to_csv(folder / "flowers.csv", index=False)
     images = random.integers(0, 256, size=(60, 8, 8, 1), dtype=np.uint8)
     np.savez(folder / "images.npz", X=images, y=np.arange(60) % 3)
@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
     fit = ("fit", "--max-epochs", 1, "--seed", 0, "-q", "-o")
     flowers = folder / "flowers.csv"
     succeed(*fit, folder / "kind.rt", flowers, "--columns", "a,b", "--context", "kind")
-    succeed(*fit, folder / "height.rt", flowers, "--columns", "a,b", "--context", "height,b")
+    succeed(*fit, folder / "height.rt", flowers, "--columns", "a,b", "--context", "height,depth")
     succeed(*fit, folder / "images.rt", folder / "images.npz", "--context", "y")
     return folder
 
@@ -66,14 +66,14 @@ def test_samples_follow_the_label(here, tmp_path):
 
 
 def test_covariates_are_numbers_with_commas(here, tmp_path):
-    succeed("sample", "height.rt", "-n", 3, "--context", "1.5,0", "-o", tmp_path / "s.csv")
+    succeed("sample", "height.rt", "-n", 3, "--context", "1.5,-1.5", "-o", tmp_path / "s.csv")
     assert read_table(tmp_path / "s.csv").shape == (3, 2)
     result = run("sample", "height.rt", "-n", 3, "--context", "tall,0")
     assert (result.exit_code, "numbers with commas" in result.stderr) == (2, True)
 
 
 def test_the_context_is_left_out_of_the_features(here, tmp_path):
-    frame = pd.read_csv("flowers.csv").drop(columns="height")
+    frame = pd.read_csv("flowers.csv")[["a", "kind", "b"]]
     frame.to_csv(tmp_path / "flowers.csv", index=False)
     model = tmp_path / "m.rt"
     succeed(
@@ -103,7 +103,7 @@ def test_info_tells_classes_and_images(here):
     assert facts["context"] == ["y"]
     assert facts["classes"] == [0, 1, 2]
     facts = json.loads(succeed("info", "height.rt", "--json").stdout)
-    assert facts["context"] == ["height", "b"]
+    assert facts["context"] == ["height", "depth"]
     assert "classes" not in facts
 
 
@@ -116,7 +116,13 @@ def test_info_tells_classes_and_images(here):
         (("sample", "kind.rt", "-n", 1, "--context", "tulip"), "known are 'lily', 'rose'"),
         (("fit", "flowers.csv", "-o", "x.rt", "--context", "colour"), "lacks colour"),
         (("fit", "images.npz", "-o", "x.rt", "--context", "label"), "its arrays are X, y"),
-        (("fit", "flowers.csv", "-o", "x.rt", "--context", "kind", "--outliers"), "leave out"),
+        (("fit", "no_kind.csv", "-o", "x.rt", "--context", "b", "--outliers"), "leave out"),
+        (("fit", "flowers.csv", "-o", "x.rt", "--columns", "a,b", "--context", "b"), "both name b"),
+        (
+            ("fit", "flowers.csv", "-o", "x.rt", "--columns", "a", "--context", "day"),
+            "can't be saved",
+        ),
+        (("fit", "images.npz", "-o", "x.rt", "--context", "X"), "one value a row"),
     ],
 )
 def test_mistakes_are_told_and_nothing_is_written(here, arguments, message):
@@ -136,6 +142,26 @@ def test_a_context_without_names_is_for_python(here, tmp_path):
     assert (result.exit_code, "use it from Python" in result.stderr) == (2, True)
 
 
-def test_columns_as_they_are(here):
-    assert read_columns("flowers.csv", ["kind", "b"]).dtypes["b"] == np.float64
-    assert set(read_columns("flowers.csv", ["kind"])["kind"]) == {"rose", "lily"}
+def test_labels_are_recognised_however_a_file_writes_them(here, tmp_path):
+    """Labels 1.0 and 2.0 of an array are the 1 and 2 of a csv file and of a command line."""
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    np.savez(tmp_path / "d.npz", X=X, y=np.repeat([1.0, 2.0], 50)[:, None])
+    model = tmp_path / "m.rt"
+    succeed("fit", tmp_path / "d.npz", "--context", "y", "--max-epochs", 1, "-q", "-o", model)
+    pd.DataFrame(X, columns=["a", "b"]).assign(y=1)[:5].to_csv(tmp_path / "d.csv", index=False)
+    succeed("score", model, tmp_path / "d.csv", "-q", "-o", tmp_path / "s.csv")
+    expected = load(model).score_samples(X[:5], context=1.0)
+    np.testing.assert_allclose(read_table(tmp_path / "s.csv")["log_density"], expected)
+    succeed("sample", model, "-n", 2, "--context", 1, "-o", tmp_path / "new.csv")
+
+
+def test_the_papers_preset_for_images_is_that_of_images(here, monkeypatch):
+    fitted = []
+
+    def record(self, X, **_):
+        fitted.append(self)
+        raise ValueError("recorded")
+
+    monkeypatch.setattr(Roundtrip, "fit", record)
+    run("fit", "images.npz", "--preset", "paper", "--latent-dim", 7, "-o", "x.rt")
+    assert (fitted[0].network, fitted[0].latent_dim) == ("conv", 7)

@@ -197,6 +197,16 @@ def test_labels_may_be_anything_hashable(values, labels):
     assert context.encode(values, len(values)).sum() == len(values)
 
 
+def test_columns_of_a_context_go_by_name():
+    frame = pd.DataFrame({"a": [0.5, 1.5], "b": [7.0, 9.0]})
+    context = Context.restored(Context.fit(frame).plain())
+    np.testing.assert_array_equal(
+        context.encode(frame[["b", "a"]], 2), context.encode(frame.to_numpy(), 2)
+    )
+    with pytest.raises(ValueError, match="columns 'a', 'c', but in fit it had 'a', 'b'"):
+        context.encode(frame.rename(columns={"b": "c"}), 2)
+
+
 def test_numbers_with_fractions_and_tables_are_covariates():
     assert Context.fit([0.5, 1.0]).labels is None
     assert Context.fit(np.ones((3, 2))).width == 2

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from roundtrip import Roundtrip, load
+from roundtrip.settings import resolved
 
 SMALL = {
     "objective": "hybrid",
@@ -42,6 +43,30 @@ def test_both_stages_keep_to_the_time(rows):
     assert est.stopped_by_ == "max_time"
     in_first = np.isfinite(est.history_["d_x"]).sum()
     assert 0 < in_first < est.n_iter_
+
+
+def test_one_epoch_is_one_epoch(rows):
+    est = Roundtrip(**SMALL, max_epochs=1, min_steps_per_epoch=5).fit(rows)
+    assert est.n_iter_ == 1
+    assert "d_x" not in est.history_
+
+
+def test_an_interrupt_of_the_second_stage_keeps_the_first(rows, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("roundtrip.training.likelihood.LikelihoodObjective.step", interrupt)
+    with pytest.warns(UserWarning, match="likelihood after: .*those it began with"):
+        est = Roundtrip(**SMALL, max_epochs=6, min_steps_per_epoch=5).fit(rows)
+    assert est.stopped_by_ == "interrupt"
+    assert est.n_iter_ == 2
+    assert est.best_epoch_ in (1, 2)
+
+
+def test_images_have_the_defaults_of_images():
+    settings = Roundtrip(objective="hybrid").get_params()
+    assert resolved(settings, images=True)["noise"] == "isotropic"
+    assert resolved(settings)["noise"] == "mixture"
 
 
 def test_an_interrupt_of_the_first_stage_ends_the_fit(rows, monkeypatch):

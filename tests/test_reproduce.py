@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 from sklearn.datasets import load_digits
 
 from roundtrip import Roundtrip
@@ -17,6 +18,7 @@ from roundtrip.density import estimate
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.model import RoundtripModel
 from roundtrip.reproduce import Request, reproduce
+from roundtrip.reproduce.fig2 import divergence
 from roundtrip.reproduce.published_estimator import biased_log_density
 from roundtrip.reproduce.recogniser import Recogniser
 from roundtrip.reproduce.runs import Runs
@@ -59,6 +61,17 @@ def test_fig2_writes_numbers_pictures_and_page(tmp_path, capsys):
     assert capsys.readouterr().err.count("known") == 5
     assert lost.exists()
     assert (folder / "fig2.svg").read_bytes() == picture
+
+
+def test_divergence_of_two_gaussians():
+    """KL(N(0, 1) ‖ N(m, s²)) = log s + (1 + m²) / 2s² - 1/2."""
+    x = np.linspace(-12, 12, 4000)
+    area = x[1] - x[0]
+    for mean, sd in ((0.0, 1.0), (1.0, 1.0), (0.5, 2.0)):
+        exact = math.log(sd) + (1 + mean**2) / (2 * sd**2) - 0.5
+        found = divergence(norm.pdf(x), norm.pdf(x, mean, sd), area)
+        assert found == pytest.approx(exact, abs=1e-5)
+    assert divergence(norm.pdf(x), np.zeros_like(x), area) > 10
 
 
 def test_what_is_known_is_not_computed_again(tmp_path, capsys):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from roundtrip.reproduce import EXPERIMENTS, Request, reproduce
+from roundtrip.reproduce.methods import PAPER
 
 ROOT = Path(__file__).parent.parent
 RESULTS = [name for name in EXPERIMENTS if (ROOT / "results" / name / "runs.json").exists()]
@@ -52,5 +53,8 @@ def test_pages_follow_from_the_numbers(name, tmp_path, monkeypatch):
         options = {"methods": sorted(methods), "seeds": next(complete)}
     elif name != "figS1" and name != "bias":
         options = {"methods": list(dict.fromkeys(record["method"] for record in records))}
+    of_paper = {r["budget"] for r in records if r.get("method", PAPER) == PAPER and "budget" in r}
+    if of_paper:
+        options["paper_budget"] = of_paper.pop()
     committed = (folder / f"{name}.md").read_text()
     assert reproduce(Request(name, tmp_path, quiet=True, **options)) == committed

@@ -1,4 +1,4 @@
-"""Full fits of the default preset: two minutes each."""
+"""Fits of the default preset, two minutes each."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ BARS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "bar"), BARS.values(), ids=BARS.keys())
-def test_default_preset_comes_close_to_the_truth(make, bar):
+def test_two_minutes_of_the_default_come_close_to_the_truth(make, bar):
     data, test = make(0), make(1)
     est = Roundtrip(random_state=0).fit(data.X, max_time=120)
     gap = est.score_samples(test.X[:2000]) - test.log_density(test.X[:2000])

@@ -9,7 +9,13 @@ import pandas as pd
 import pytest
 
 from roundtrip.atomic import atomic_write, check_writable
-from roundtrip.tables import OUTPUT_SUFFIXES, check_output, read_table, write_table
+from roundtrip.tables import (
+    OUTPUT_SUFFIXES,
+    check_output,
+    read_columns,
+    read_table,
+    write_table,
+)
 
 # Numbers that a reader or writer of fewer than 17 digits would change.
 ARRAY = np.array([[0.1 + 0.2, 1e-300, -3.0], [1 / 3, 123456789.123456789, 2.0**60]])
@@ -148,6 +154,27 @@ def test_columns_that_are_not_numbers_are_named(tmp_path, column):
 def test_npz(tmp_path, arrays, expected):
     np.savez(tmp_path / "t.npz", **arrays)
     np.testing.assert_array_equal(read_table(tmp_path / "t.npz"), expected)
+
+
+def test_columns_as_they_are(tmp_path):
+    pd.DataFrame({"kind": ["a", "b"], "n": [1, 2]}).to_csv(tmp_path / "t.csv", index=False)
+    assert read_columns(tmp_path / "t.csv", ["n", "kind"]).to_numpy().tolist() == [
+        [1, "a"],
+        [2, "b"],
+    ]
+    assert list(read_table(tmp_path / "t.csv", without=["kind"]).columns) == ["n"]
+    assert list(read_table(tmp_path / "t.csv", ["n", "kind"], without=["kind"]).columns) == ["n"]
+
+
+def test_images_come_as_they_are(tmp_path):
+    images = np.arange(32, dtype=np.uint8).reshape(2, 4, 4, 1)
+    write_table(images, tmp_path / "t.npy")
+    again = read_table(tmp_path / "t.npy")
+    assert again.dtype == np.uint8
+    np.testing.assert_array_equal(again, images)
+    with pytest.raises(ValueError, match=r"\.npy"):
+        write_table(images, tmp_path / "t.csv")
+    assert not (tmp_path / "t.csv").exists()
 
 
 def npz(**arrays):

@@ -67,7 +67,7 @@ class Context:
     @classmethod
     def restored(cls, content: dict[str, Any]) -> Self:
         """What `plain` was made of."""
-        names = None if content["names"] is None else tuple(content["names"])
+        names = None if content.get("names") is None else tuple(content["names"])
         if "labels" in content:
             return cls(labels=tuple(content["labels"]), names=names)
         return cls(shift=np.array(content["shift"]), scale=np.array(content["scale"]), names=names)
@@ -87,6 +87,8 @@ class Context:
                 "this estimator was fitted with context=, so it gives p(x | context): pass the "
                 "context of the rows here, too"
             )
+        if isinstance(values, pd.DataFrame) and self.names is not None:
+            values = self._by_name(values)
         if self.labels is not None:
             encoded = self._one_hot(values)
         else:
@@ -103,6 +105,27 @@ class Context:
         if len(encoded) != n_rows:
             raise ValueError(f"context is of {len(encoded)} rows, X of {n_rows}")
         return encoded
+
+    def recognised(self, values: Sequence[Any]) -> list[Any]:
+        """Labels as a file or a command line has them, as the labels of fit that look the same.
+
+        There 1, 1.0 and "1" are one; what is not known stays as it is.
+
+        >>> Context.fit([1.0, 2.0]).recognised(["1", 2])
+        [1.0, 2.0]
+        """
+        known = {_text(label): label for label in self.labels or ()}
+        return [known.get(_text(value), value) for value in values]
+
+    def _by_name(self, values: pd.DataFrame) -> pd.DataFrame:
+        """The columns in the order of fit; as for X, others than those are an error."""
+        assert self.names is not None
+        if sorted(map(str, values.columns)) != sorted(self.names):
+            raise ValueError(
+                f"context has the columns {_listed(list(values.columns))}, but in fit it had "
+                f"{_listed(self.names)}"
+            )
+        return values.set_axis(list(map(str, values.columns)), axis=1)[list(self.names)]
 
     def _one_hot(self, values: Any) -> np.ndarray:
         assert self.labels is not None
@@ -137,6 +160,10 @@ def _labels(values: Any) -> list[Hashable] | None:
     if any(value is None or value != value for value in column):  # NaN is not itself
         raise ValueError("context has missing values; fill or drop their rows")
     return column
+
+
+def _text(label: Any) -> str:
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _are_tuples(values: Any) -> bool:

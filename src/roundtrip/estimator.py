@@ -91,12 +91,14 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     training_draws : draws of z a row for the bound.
     alpha, beta : weights of the roundtrip losses of x and z, eq. (14).
     learning_rate : of Adam. With the likelihood objective the matrices between hidden layers are
-        trained by Muon, at five times that rate, and the rates fall to zero along a cosine.
+        trained by Muon, at five times that rate, and the rates fall to zero along a cosine. An
+        eighth of it, by Adam alone, while "hybrid" has the paper's losses.
     batch_size : rows a step, at most all of them.
     max_epochs : upper limit; training may stop earlier.
     min_steps_per_epoch : an epoch is one pass over the rows, but at least so many steps, so that
         small tables are trained as long as large ones.
-    patience : epochs without a better validation log-likelihood after which training stops.
+    patience : epochs without a better validation log-likelihood after which training (each stage
+        of "hybrid") stops.
     sampling : "shuffle" (every row once an epoch) or "replacement" (as the paper).
     pool_size : batches of earlier fakes shown to the discriminators.
     averaging : decay of the running average of G's and H's weights that is validated and kept;

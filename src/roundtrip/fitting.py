@@ -35,7 +35,7 @@ from roundtrip.training import (
 )
 from roundtrip.training.batches import Batches, jittered
 from roundtrip.training.checkpoint import Checkpoint
-from roundtrip.training.loop import Objective, Validation
+from roundtrip.training.loop import DEFAULT_NAME, Objective, Validation
 from roundtrip.training.principal import start_at_principal_components
 
 CONTINUOUS_FLOOR = 1e-3
@@ -210,9 +210,13 @@ def fit_model(
     max_time: float | None = None,
     start: RoundtripModel | None = None,
     checkpoint: Checkpoint | None = None,
-    name: str = "fitting",
+    bound_weight: float = 0.0,
+    name: str = DEFAULT_NAME,
 ) -> tuple[RoundtripModel, TrainingResult]:
-    """Train a model by resolved settings, a new one or from the weights of `start`."""
+    """Train a model by resolved settings, a new one or from the weights of `start`.
+
+    `bound_weight` is that of the bound beside the losses of an objective that is not likelihood.
+    """
     device = data.training.device
     generator = torch.Generator().manual_seed(seed)
     randomness = torch.Generator(device).manual_seed(seed + 1)
@@ -239,7 +243,7 @@ def fit_model(
             ) from error
     elif settings["network"] == "residual" and model.has_posterior:
         start_at_principal_components(model, data.spread(data.training, randomness))
-    objective = _objective(settings, model, data, generator, randomness)
+    objective = _objective(settings, model, data, bound_weight, generator, randomness)
     # Rows that repeat within a batch would cost time and tell nothing; only the paper draws them.
     batch_size = settings["batch_size"]
     if settings["sampling"] == "shuffle":
@@ -271,6 +275,7 @@ def _objective(
     settings: Mapping[str, Any],
     model: RoundtripModel,
     data: FittingData,
+    bound_weight: float,
     generator: torch.Generator,
     randomness: torch.Generator,
 ) -> Objective:
@@ -303,14 +308,10 @@ def _objective(
         learning_rate=float(settings["learning_rate"]),
         pool_size=settings["pool_size"],
         averaging=settings["averaging"],
-        bound_weight=HYBRID_BOUND_WEIGHT if settings["objective"] == "hybrid" else 0.0,
+        bound_weight=bound_weight,
         n_draws=settings["training_draws"],
         generator=randomness,
     )
-
-
-HYBRID_BOUND_WEIGHT = 0.01
-"""Of the bound beside the adversarial losses: enough for noise and posterior to follow."""
 
 
 def _validation(

@@ -1,4 +1,4 @@
-"""The objective "hybrid": adversarial losses and the bound first, likelihood alone after."""
+"""The objective "hybrid": the paper's losses first, likelihood alone after."""
 
 import math
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from typing import Any
 from roundtrip.fitting import FittingData, fit_model
 from roundtrip.model import RoundtripModel
 from roundtrip.training import TrainingResult
+from roundtrip.training.checkpoint import Checkpoint
 
 FIRST_SHARE = 1 / 3
 """Of epochs or time, for the first stage."""
@@ -14,42 +15,61 @@ FIRST_SHARE = 1 / 3
 FIRST_RATE = 1 / 8
 """Of the learning rate, in the first stage: adversarial training takes no more."""
 
+BOUND_WEIGHT = 0.01
+"""Of the bound beside the adversarial losses: enough for noise and posterior to follow."""
+
+CONSTANTS = {"first_share": FIRST_SHARE, "first_rate": FIRST_RATE, "bound_weight": BOUND_WEIGHT}
+"""What a fit depends on besides its settings; results are kept by both."""
+
 
 def fit_hybrid(
     settings: Mapping[str, Any],
     data: FittingData,
     *,
+    latent_dim: int,
+    seed: int,
+    validation_seed: int,
     max_time: float | None = None,
     start: RoundtripModel | None = None,
-    **arguments: Any,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[RoundtripModel, TrainingResult]:
     """`fit_model` in two stages: eq. (13), (14) and a little of the bound, then the bound alone.
 
-    benchmarks/hybrid.py compares this with the sum of both from start to end.
+    The second stage starts from the best weights of the first by validation likelihood, so that
+    adversarial training that goes astray costs time, but no more.
     """
     epochs = settings["max_epochs"]  # may be infinite
-    first_epochs = max(1, round(FIRST_SHARE * epochs)) if math.isfinite(epochs) else epochs
-    model, first = fit_model(
-        {
-            **settings,
-            "max_epochs": first_epochs,
-            "learning_rate": FIRST_RATE * settings["learning_rate"],
-        },
-        data,
-        max_time=None if max_time is None else FIRST_SHARE * max_time,
-        start=start,
-        name="fitting, adversarial losses first",
-        **arguments,
-    )
-    if first.stopped_by == "interrupt":
-        return model, first
-    left = max(1, epochs - first_epochs) if math.isfinite(epochs) else epochs
+    first_epochs = round(FIRST_SHARE * epochs) if math.isfinite(epochs) else epochs
+    first = TrainingResult()
+    if first_epochs > 0:
+        start, first = fit_model(
+            {
+                **settings,
+                "max_epochs": first_epochs,
+                "learning_rate": FIRST_RATE * settings["learning_rate"],
+            },
+            data,
+            latent_dim=latent_dim,
+            seed=seed,
+            validation_seed=validation_seed,
+            max_time=None if max_time is None else FIRST_SHARE * max_time,
+            start=start,
+            checkpoint=checkpoint,
+            bound_weight=BOUND_WEIGHT,
+            name="fitting, adversarial losses first",
+        )
+        if first.stopped_by == "interrupt":
+            return start, first
     model, second = fit_model(
-        {**settings, "objective": "likelihood", "max_epochs": left},
+        {**settings, "objective": "likelihood", "max_epochs": epochs - first.n_epochs},
         data,
+        latent_dim=latent_dim,
+        seed=seed,
+        validation_seed=validation_seed,
         max_time=None if max_time is None else max_time - _seconds(first),
-        start=model,
-        **arguments,
+        start=start,
+        checkpoint=checkpoint,
+        name="fitting, likelihood after",
     )
     return model, _joined(first, second)
 
@@ -66,6 +86,5 @@ def _joined(first: TrainingResult, second: TrainingResult) -> TrainingResult:
         if name == "seconds":
             values = [_seconds(first) + value for value in values]
         history[name] = first.history.get(name, [math.nan] * first.n_epochs) + values
-    # The second stage starts from the best weights of the first.
     best = first.n_epochs + second.best_epoch if second.best_epoch else first.best_epoch
     return TrainingResult(history, best, second.stopped_by)

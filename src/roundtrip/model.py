@@ -94,18 +94,27 @@ class RoundtripModel(nn.Module):
 
     def with_sigma(self, sigma: float) -> Self:
         """The same networks with the paper's noise of another width."""
-        return self._with_noise(ConstantGaussian(1, sigma=sigma).to(self.device))
+        return self._with("noise", ConstantGaussian(1, sigma=sigma).to(self.device))
 
     def without(self, unseen: Tensor) -> Self:
         """The model of the other features alone: those of `unseen`, `(features,)`, don't count.
 
         It takes rows of all features; what stands for those that don't count only helps H.
         """
-        return self._with_noise(Unseen(self.noise, unseen.to(self.device)))
+        return self._with("noise", Unseen(self.noise, unseen.to(self.device)))
 
-    def _with_noise(self, noise: ObservationModel) -> Self:
+    def with_precise_encoder(self) -> Self:
+        """The same model, its encoder in float64.
+
+        Matrix products of few columns may round a row differently in another place of a block. In
+        float32 that would be seen in a row's density; the encoder is called once a row, so that
+        precision costs next to nothing.
+        """
+        return self._with("encoder", copy.deepcopy(self.encoder).double())
+
+    def _with(self, name: str, part: nn.Module) -> Self:
         other = copy.copy(self)
-        other._modules = {**self._modules, "noise": noise}
+        other._modules = {**self._modules, name: part}
         return other
 
     def given(self, context: Tensor) -> "RoundtripModel":

@@ -69,7 +69,7 @@ AUTOMATIC: dict[str, dict[str, Any]] = {
     "images": _IMAGES,
     "hybrid": _LIKELIHOOD,
 }
-"""What "auto" stands for, by objective; "images" for those with objective="likelihood"."""
+"""What "auto" stands for, by objective; "images" for those, if the objective is not adversarial."""
 
 PAPER: dict[str, Any] = {
     "objective": "adversarial",
@@ -125,7 +125,7 @@ def resolved(settings: Mapping[str, Any], *, images: bool = False) -> dict[str, 
     'mixture'
     """
     check_choice("objective", settings["objective"], OBJECTIVES)
-    likelihood_of_images = images and settings["objective"] == "likelihood"
+    likelihood_of_images = images and settings["objective"] != "adversarial"
     automatic = AUTOMATIC["images" if likelihood_of_images else settings["objective"]]
     result = {
         name: automatic[name] if name in automatic and _is_auto(value) else value

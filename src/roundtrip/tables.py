@@ -72,7 +72,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataF
                     raise ValueError(
                         f"it lacks {_listed(missing)}; its arrays are {_listed(archive.files)}"
                     )
-                return pd.DataFrame({name: archive[name] for name in names})
+                return pd.DataFrame({name: _one_a_row(name, archive[name]) for name in names})
         table = _read(path, suffix)
         if not isinstance(table, pd.DataFrame):
             raise ValueError(f"it has no column names to find {_listed(names)} by")
@@ -162,6 +162,14 @@ def _read(path: Path, suffix: str) -> Table:
         return np.asarray(archive[names[0] if len(names) == 1 else "X"])
 
 
+def _one_a_row(name: str, array: np.ndarray) -> np.ndarray:
+    if array.ndim == 2 and array.shape[1] == 1:
+        return array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"the array {name} needs one value a row, but has shape {array.shape}")
+    return array
+
+
 def _archive(path: Path) -> np.lib.npyio.NpzFile:
     if not zipfile.is_zipfile(path):
         raise ValueError("it is not an npz archive")
@@ -202,7 +210,9 @@ def _is_number(cell: str) -> bool:
 def _checked(table: Table, columns: Sequence[str] | None, without: Sequence[str]) -> Table:
     if isinstance(table, pd.DataFrame):
         if columns is None and without:
-            columns = [str(name) for name in table.columns if str(name) not in without]
+            columns = list(map(str, table.columns))
+        if columns is not None:
+            columns = [name for name in columns if name not in without]
         table = _numeric(_select(table, columns))
     elif table.ndim not in (2, IMAGES_NDIM) or table.dtype.kind not in "biuf":
         found = f"shape {table.shape} and type {table.dtype}"

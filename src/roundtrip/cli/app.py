@@ -102,7 +102,8 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
     from roundtrip.tables import read_table
 
     if not hasattr(estimator, "feature_names_in_"):
-        return np.asarray(read_table(data))
+        context = getattr(estimator, "context_", None)
+        return np.asarray(read_table(data, without=(context and context.names) or ()))
     names = list(estimator.feature_names_in_)
     table = read_table(data, names)
     if isinstance(table, pd.DataFrame):
@@ -113,7 +114,7 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
     return pd.DataFrame(table, columns=names)
 
 
-def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | None":
+def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | list[Any] | None":
     """The context of the rows of a table, by the names that its columns had in fit."""
     from roundtrip.tables import read_columns
 
@@ -125,7 +126,8 @@ def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | None":
             "the model was fitted with a context whose columns had no names, so that they can't "
             "be found in a file; use it from Python"
         )
-    return read_columns(data, context.names)
+    values = read_columns(data, context.names)
+    return values if context.labels is None else context.recognised(values.iloc[:, 0].tolist())
 
 
 def write(table: "Table", output: Path | None) -> None:

@@ -83,6 +83,8 @@ def fit(
     """
     from roundtrip import Roundtrip, RoundtripDetector
     from roundtrip.atomic import check_writable
+    from roundtrip.context import Context
+    from roundtrip.images import are_images
     from roundtrip.tables import read_columns, read_table
 
     if output.suffix != MODEL_SUFFIX:
@@ -92,8 +94,14 @@ def fit(
         if checkpoint.resolve() == output.resolve():
             raise ValueError("--checkpoint and --output are the same file")
         check_writable(checkpoint)
-    names, given = _listed(columns), _listed(context)
-    conditions = None if given is None else read_columns(data, given)
+    names, given = _split(columns), _split(context)
+    both = set(names or ()) & set(given or ())
+    if both:
+        raise ValueError(f"--columns and --context both name {', '.join(sorted(both))}")
+    conditions = None
+    if given is not None:
+        conditions = read_columns(data, given)
+        Context.fit(conditions).plain()  # what can't be saved is told now
     table = read_table(data, names, without=given or ())
     if names is not None and not hasattr(table, "columns"):
         raise ValueError(f"--columns needs column names, but {data} has none")
@@ -120,7 +128,8 @@ def fit(
     settings |= {"random_state": seed, "device": device, "verbose": 0 if quiet else 1}
     if scale is not None:
         settings["scale"] = None if scale == "none" else scale
-    estimator = (Roundtrip.paper if preset == "paper" else Roundtrip)(**settings)
+    paper = Roundtrip.paper_images if are_images(table) else Roundtrip.paper
+    estimator = (paper if preset == "paper" else Roundtrip)(**settings)
     estimator.fit(table, context=conditions, max_time=max_time, checkpoint=checkpoint).save(output)
     if not quiet:
         facts = {"rows": len(table), **_facts(estimator), "model": str(output)}
@@ -201,7 +210,8 @@ def sample(
 
     check_output(output)
     estimator = load(model)
-    if output is None and estimator.image_layout_ is not None:
+    to_npy = output is not None and output.suffix.lower() == ".npy"
+    if estimator.image_layout_ is not None and not to_npy:
         raise ValueError("images are written to a file: give one that ends in .npy with -o")
     asked = None if context is None else _asked(estimator, context)
     write(estimator.sample(n, random_state=seed, context=asked), output)
@@ -238,16 +248,17 @@ def info(
         Console().print(table)
 
 
-def _listed(names: str | None) -> list[str] | None:
+def _split(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
 
 
 def _asked(estimator: "Roundtrip", text: str) -> Any:
     """The context that was written on the command line, in the type it had in fit."""
     known = estimator.context_
-    if known is None or known.labels is not None:
-        labels = () if known is None or known.labels is None else known.labels
-        return next((label for label in labels if str(label) == text), text)
+    if known is None:
+        return text  # the estimator says that there is none
+    if known.labels is not None:
+        return known.recognised([text])
     try:
         return [[float(number) for number in text.split(",")]]
     except ValueError:
@@ -276,7 +287,7 @@ def _context_facts(estimator: "Roundtrip") -> dict[str, Any]:
     if layout is not None:
         facts["images"] = " x ".join(map(str, layout.shape))
     if context is not None:
-        facts["context"] = None if context.names is None else list(context.names)
+        facts["context"] = "unnamed" if context.names is None else list(context.names)
         if context.labels is not None:
             facts["classes"] = list(context.labels)
     return facts

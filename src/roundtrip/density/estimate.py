@@ -87,6 +87,8 @@ def estimate(
             "method='laplace' is for p(z) = N(0, I), but this model has learnt its p(z); use "
             "method='adaptive', or fit with prior='normal'"
         )
+    if model.has_posterior:
+        model = model.with_precise_encoder()
     points = _as_points(x).to(model.device)
     seed = _seed(random_state)
 

@@ -28,6 +28,7 @@ def first_look(model: RoundtripModel, x: Tensor, *, n_draws: int, seed: int) -> 
     if not model.has_posterior:
         result = importance(model, x, n_samples=n_draws, scale=0.2, df=1.0, seed=seed)
         return result.log_density
+    model = model.with_precise_encoder()
     dim = model.latent_dim
     rng = np.random.default_rng(seed)
     noise = torch.from_numpy(rng.standard_normal((n_draws, dim))).to(x.device)

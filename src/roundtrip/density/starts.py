@@ -34,6 +34,9 @@ MODE_SHARES = (0.8, 0.13, 0.07)
 
 REPEATED_MODE_SHARE = 0.03
 NEARLY_AS_LIKELY = 2.0
+CLEARLY_MORE = 0.01
+"""Nats of evidence by which the second mode must be ahead to become the first."""
+
 WIDE_SHARE, PRIOR_SHARE = 0.1, 0.08
 
 POSTERIOR_SCALES = (1.1, 1.7, 3.0)
@@ -267,7 +270,8 @@ def _modes(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[list[Expansion
         mode, taken = find_modes(model, x, start, min_steps=1)
         expansions = expansions + taken
         modes.append(mode)
-    better = modes[1].log_evidence > modes[0].log_evidence
+    # Often both are the same maximum: rounding must not decide which comes first.
+    better = modes[1].log_evidence > modes[0].log_evidence + CLEARLY_MORE
     modes[0], modes[1] = (
         modes[0].replaced(row[better], modes[1][better]),
         modes[1].replaced(row[better], modes[0][better]),
@@ -283,7 +287,10 @@ def _nearest(x: Tensor, bank: Bank, sigma: Tensor) -> tuple[Tensor, Tensor, Tens
     """
     count = min(BANK_CANDIDATES, len(bank.z))
     squared, nearest = (
-        torch.cdist(x / sigma, bank.outputs / sigma).square().topk(count, largest=False)
+        # Not by a matrix product, which may round a row differently in another place of a block.
+        torch.cdist(x / sigma, bank.outputs / sigma, compute_mode="donot_use_mm_for_euclid_dist")
+        .square()
+        .topk(count, largest=False)
     )
     return squared, bank.z[nearest], bank.outputs[nearest]
 

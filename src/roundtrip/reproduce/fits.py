@@ -12,6 +12,7 @@ import numpy as np
 from roundtrip.density import DensityWarning
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
+from roundtrip.hybrid import CONSTANTS as HYBRID_CONSTANTS
 from roundtrip.persistence import plain
 from roundtrip.settings import resolved
 from roundtrip.training.likelihood import CONSTANTS
@@ -27,6 +28,8 @@ def settings_of(est: Any, *, images: bool = False) -> dict[str, Any]:
         settings = resolved(settings, images=images)
         if settings["objective"] != "adversarial":
             settings["training"] = CONSTANTS
+        if settings["objective"] == "hybrid":
+            settings["stages"] = HYBRID_CONSTANTS
     return {name: plain(value) for name, value in settings.items() if name != "verbose"}
 
 

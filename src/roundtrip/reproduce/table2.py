@@ -47,9 +47,9 @@ def table2(request: Request) -> str:
 
     request = replace(request, seeds=request.seeds or (1 if request.quick else 3))
     assert request.seeds is not None
+    runs, methods = request.runs(), request.chosen(OUTLIER_METHODS)
     for load in DATASETS.values():  # what is missing is told now
         load(data_home=request.data_home, download=request.download)
-    runs, methods = request.runs(), request.chosen(OUTLIER_METHODS)
     log = Log(request.seeds * len(DATASETS) * len(methods), quiet=request.quiet)
     for seed in range(request.seeds):
         for dataset in DATASETS:

@@ -17,6 +17,7 @@ from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.progress import TrainingProgress
 
 MAX_RECOVERIES = 3
+DEFAULT_NAME = "fitting"
 
 
 @dataclass
@@ -138,7 +139,7 @@ def train(
     patience: int,
     max_time: float | None = None,
     checkpoint: Checkpoint | None = None,
-    name: str = "fitting",
+    name: str = DEFAULT_NAME,
     verbose: bool = False,
 ) -> TrainingResult:
     """Train until the validation log-likelihood stops improving; leave the best weights in place.
@@ -214,7 +215,7 @@ def train(
         checkpoint.keep(name, everything())
     objective.networks.load_state_dict(state.best)
     objective.networks.eval()
-    _warn(result, state.recoveries, objective.learning_rate)
+    _warn(name, result, state.recoveries, objective.learning_rate)
     return result
 
 
@@ -285,11 +286,11 @@ def _snapshot(networks: nn.Module) -> dict[str, Any]:
     return copy.deepcopy(networks.state_dict())
 
 
-def _warn(result: TrainingResult, recoveries: int, learning_rate: float) -> None:
+def _warn(name: str, result: TrainingResult, recoveries: int, learning_rate: float) -> None:
     kept = (
         f"the weights of epoch {result.best_epoch} are kept"
         if result.best_epoch
-        else "no epoch was completed: the model is untrained"
+        else "no epoch was completed: the weights are those it began with"
     )
     if result.stopped_by == "divergence":
         message = (
@@ -306,4 +307,5 @@ def _warn(result: TrainingResult, recoveries: int, learning_rate: float) -> None
         message = f"training was interrupted after {result.n_epochs} epochs; {kept}."
     else:
         return
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    stage = "" if name == DEFAULT_NAME else f"{name}: "
+    warnings.warn(stage + message, ConvergenceWarning, stacklevel=3)
