@@ -557,7 +557,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         X = self._validated(X)
         encoded = self._encoded_context(context, len(X))
         rows = torch.from_numpy(np.concatenate([self.scaling_.apply(X), encoded], axis=1))
-        return self._in_blocks(self.model_.encode, rows, ROWS_PER_ENCODER_CALL)
+        encode = self.model_.with_precise_encoder().encode
+        return self._in_blocks(encode, rows, ROWS_PER_ENCODER_CALL)
 
     def inverse_transform(self, Z: Any, *, context: Any = None) -> np.ndarray:
         """G(z) in `X`'s own units for each row of `Z`, `(rows, latent_dim)`."""
