@@ -7,6 +7,13 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
+def test_table_is_that_of_the_results():
+    page = (ROOT / "results/table1/table1.md").read_text().splitlines()
+    for method in ("method", "Gaussian mixture", "MAF", "NSF", "Roundtrip"):
+        row = next(line for line in page if line.startswith(f"| {method} |"))
+        assert row in README
+
+
 def test_training_speed_is_the_benchmarks():
     result = json.loads((ROOT / "benchmarks/results/training_speed.json").read_text())
     words = " ".join(README.split())

@@ -164,9 +164,9 @@ def _page(request: Request, runs: Runs, methods: list[str]) -> str:
     points, _ = sizes(quick=request.quick)
     limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = (
-        f"{points:,} points, a tenth held out; seed 0; {limits}; {first['threads']} threads. The "
-        f"mixture has components of sd {MIXTURE_SD} (the paper prints 0.5, at which there are no "
-        "separate modes)."
+        f"{points:,} points, a tenth held out; seed 0; {limits}; {first['threads']} "
+        f"thread(s). The mixture has components of sd {MIXTURE_SD} (the paper prints 0.5, at which "
+        "there are no separate modes)."
     )
     if request.quick:
         settings += " Quick run: few points, a coarse grid, hardly any training; it means little."

@@ -104,7 +104,7 @@ def _page(
     limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = (
         f"{points:,} points of the independent mixture with components of sd {MIXTURE_SD}, a tenth "
-        f"held out; seed 0; {limits}; {runs.records[-1]['threads']} threads."
+        f"held out; seed 0; {limits}; {runs.records[-1]['threads']} thread(s)."
     )
     if request.quick:
         settings += " Quick run: few points, hardly any training; it means little."

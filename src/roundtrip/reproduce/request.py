@@ -84,10 +84,10 @@ class Request:
     def limits(self, *, own: float, paper: float, quick: float) -> str:
         """`seconds` for people."""
         each = {"own": own, "paper": paper, "quick": quick}
-        return (
-            f"at most {self.seconds('', **each):g} s a fit, the paper's preset "
-            f"{self.seconds(PAPER, **each):g} s"
-        )
+        text = f"at most {self.seconds('', **each):g} s a fit"
+        if self.methods is not None and PAPER not in self.methods:
+            return text
+        return f"{text}, the paper's preset {self.seconds(PAPER, **each):g} s"
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file into the folder."""
