@@ -239,6 +239,15 @@ def test_nan_from_the_first_step_leaves_finite_weights():
     assert all(torch.isfinite(value).all() for value in weights)
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C interrupts, also where the tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_interrupt_keeps_the_best_weights_so_far():
     setup = Setup()
     step, calls = setup.objective.step, []
