@@ -8,23 +8,12 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from command_line import run, succeed
 
 import roundtrip
 from roundtrip import Roundtrip, RoundtripDetector, load
-from roundtrip.cli import app
 from roundtrip.detector import default_density
 from roundtrip.tables import read_table, write_table
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def succeed(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0, result.stderr
-    return result
 
 
 def brief(features):
