@@ -86,6 +86,14 @@ def test_what_is_known_is_not_computed_again(tmp_path, capsys):
     assert len(Runs(request.folder / "runs.json").records) == 4  # another budget, another run
 
 
+def test_a_kept_model_is_scored_without_another_fit(tmp_path, monkeypatch):
+    request = Request("figS2", tmp_path, quick=True, methods=["Roundtrip"], budget=1, quiet=True)
+    page = reproduce(request)
+    (request.folder / "runs.json").unlink()
+    monkeypatch.setattr(Roundtrip, "fit", None)
+    assert reproduce(request) == page
+
+
 def test_fig_s2_has_laplace_as_its_own_line(tmp_path):
     request = Request(
         "figS2", tmp_path, quick=True, methods=["Roundtrip (paper)"], paper_budget=1, quiet=True

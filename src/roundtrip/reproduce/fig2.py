@@ -11,7 +11,7 @@ from scipy.special import xlogy
 from roundtrip.atomic import atomic_write
 from roundtrip.datasets import SimulatedData
 from roundtrip.plots import density_grid
-from roundtrip.reproduce.fits import log_density, settings_name, timed_fit, told
+from roundtrip.reproduce.fits import file_name, fitted, log_density, settings_name, told
 from roundtrip.reproduce.methods import FIGURE_METHODS, PAPER, make_method
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log, Runs
@@ -60,8 +60,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     rows, test_rows = sizes(quick=request.quick)
     data = SIMULATIONS[dataset].make(rows, key["seed"])
     test, train = data.X[:test_rows], data.X[test_rows:]
-    est = _estimator(key["method"])
-    record = timed_fit(est, train, max_time=key["budget"])
+    est, record = fitted(request, key, _estimator(key["method"]), train)
     scores, details = log_density(est, test, quick=request.quick)
     gap = scores - data.log_density(test)
     # Far from all data an estimate may not be certain; there the picture is dark anyway.
@@ -102,9 +101,7 @@ def _grid(request: Request, dataset: str) -> np.ndarray:
 
 
 def _density_file(request: Request, key: Mapping[str, Any]) -> Path:
-    words = f"{key['dataset']}-{key['method']}-{key['budget']:g}-{key['settings']}"
-    name = "".join(c if c.isalnum() or c in ".-" else "_" for c in words)
-    return request.folder / "densities" / f"{name}.npy"
+    return request.folder / "densities" / f"{file_name(key)}.npy"
 
 
 def _picture(request: Request, methods: list[str]) -> Any:

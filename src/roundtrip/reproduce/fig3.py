@@ -13,9 +13,8 @@ from roundtrip.classifier import RoundtripClassifier
 from roundtrip.datasets import Dataset, load_cifar10, load_mnist
 from roundtrip.estimator import Roundtrip
 from roundtrip.generation import Generated, generate_images
-from roundtrip.loading import load
 from roundtrip.plots import image_grid
-from roundtrip.reproduce.fits import settings_name, timed_fit, told
+from roundtrip.reproduce.fits import fitted, settings_name, told
 from roundtrip.reproduce.recogniser import Recogniser
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log, Runs
@@ -60,7 +59,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     name = key["dataset"]
     data = DATASETS[name](data_home=request.data_home, download=request.download)
     X, y = _training(data, quick=request.quick)
-    est, record = _fitted(request, key, X, y)
+    est, record = fitted(request, key, _estimator(), X, images=True, context=y)
     tested = QUICK_TEST_IMAGES if request.quick else TEST_IMAGES[name]
     test, truth = data.test[:tested], data.test_labels
     assert truth is not None
@@ -92,27 +91,6 @@ def _training(data: Dataset, *, quick: bool) -> tuple[np.ndarray, np.ndarray]:
     X = np.concatenate([data.train, data.validation])
     y = np.concatenate([data.train_labels, data.validation_labels])
     return (X[:QUICK_IMAGES], y[:QUICK_IMAGES]) if quick else (X, y)
-
-
-def _fitted(
-    request: Request, key: Mapping[str, Any], X: np.ndarray, y: np.ndarray
-) -> tuple[Roundtrip, dict[str, Any]]:
-    """The fitted density and how it came about, from an earlier run if there is one."""
-    models = request.folder / "models"
-    path = models / f"{key['dataset']}-{key['settings']}-{key['budget']:g}s.rt"
-    fits = Runs(models / "fits.json")
-
-    def fit() -> dict[str, Any]:
-        est = _estimator().set_params(verbose=0 if request.quiet else 1)
-        record = timed_fit(est, X, context=y, max_time=key["budget"], images=True)
-        models.mkdir(parents=True, exist_ok=True)
-        est.save(path)
-        return record
-
-    if not path.exists():
-        fits.forget(key)
-    record = fits.computed(key, fit)
-    return load(path), dict(record)
 
 
 def _quality(

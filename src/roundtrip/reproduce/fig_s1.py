@@ -11,7 +11,7 @@ from roundtrip.density.importance import encoded
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.estimator import Roundtrip
 from roundtrip.plots import lines
-from roundtrip.reproduce.fits import settings_name, timed_fit, told
+from roundtrip.reproduce.fits import fitted, settings_name, told
 from roundtrip.reproduce.methods import PAPER, make_method
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
@@ -55,9 +55,8 @@ def _estimator() -> Roundtrip:
 @torch.no_grad()
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     data = SIMULATIONS["involute"].make(ROWS, key["seed"])
-    est = _estimator().set_params(verbose=0 if request.quiet else 1)
     with torch.enable_grad():
-        record = timed_fit(est, data.X[TEST_ROWS:], max_time=key["budget"])
+        est, record = fitted(request, key, _estimator(), data.X[TEST_ROWS:])
     model = est.model_
     x = torch.tensor([POINT], dtype=torch.float64, device=model.device)
     start = encoded(model, x)

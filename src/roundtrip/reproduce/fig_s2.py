@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from roundtrip.datasets import make_independent_mixture
 from roundtrip.plots import lines
-from roundtrip.reproduce.fits import log_density, settings_name, timed_fit, told
+from roundtrip.reproduce.fits import fitted, log_density, settings_name, told
 from roundtrip.reproduce.methods import FIGURE_METHODS, PAPER, make_method
 from roundtrip.reproduce.published import SPEARMAN_AT_10
 from roundtrip.reproduce.request import Request, markdown_table
@@ -60,8 +60,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     data = make_independent_mixture(rows, dim=dimension, sd=MIXTURE_SD, random_state=key["seed"])
     test, train = data.X[:test_rows], data.X[test_rows:]
     truth = data.log_density(test)
-    est = _estimator(key["method"], dimension)
-    record = timed_fit(est, train, max_time=key["budget"])
+    est, record = fitted(request, key, _estimator(key["method"], dimension), train)
     scores, details = log_density(est, test, quick=request.quick)
     record |= {
         "spearman": float(spearmanr(scores, truth).statistic),

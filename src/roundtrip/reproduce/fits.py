@@ -7,13 +7,17 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import joblib
 import numpy as np
+import torch
 
+from roundtrip.atomic import atomic_write
 from roundtrip.density import DensityWarning
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
 from roundtrip.hybrid import CONSTANTS as HYBRID_CONSTANTS
 from roundtrip.persistence import plain
+from roundtrip.reproduce.request import Request
 from roundtrip.settings import resolved
 from roundtrip.training.likelihood import CONSTANTS
 
@@ -43,6 +47,38 @@ def settings_name(est: Any, *, images: bool = False) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
+def file_name(key: Mapping[str, Any]) -> str:
+    """A run's key as the name of a file, without its suffix.
+
+    >>> file_name({"method": "Roundtrip (paper)", "seed": 0, "budget": 60.0})
+    'Roundtrip__paper_-0-60'
+    """
+    parts = (f"{value:g}" if isinstance(value, float) else str(value) for value in key.values())
+    return "".join(c if c.isalnum() or c in ".-" else "_" for c in "-".join(parts))
+
+
+def fitted(
+    request: Request,
+    key: Mapping[str, Any],
+    est: Any,
+    X: np.ndarray,
+    *,
+    images: bool = False,
+    **arguments: Any,
+) -> tuple[Any, dict[str, Any]]:
+    """The estimator after its fit, and how that went; from an earlier run if it was kept."""
+    path = request.folder / "models" / f"{file_name(key)}.joblib"
+    if path.exists():
+        return joblib.load(path)
+    if "verbose" in est.get_params():
+        est.set_params(verbose=0 if request.quiet else 1)
+    record = timed_fit(est, X, images=images, max_time=key["budget"], **arguments)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as temporary:
+        joblib.dump((est, record), temporary)
+    return est, record
+
+
 def timed_fit(est: Any, X: np.ndarray, *, images: bool = False, **arguments: Any) -> dict[str, Any]:
     """Fit, and tell how long it took and why it ended. An interrupted fit is no result."""
     start, cpu_start = time.perf_counter(), time.process_time()
@@ -57,6 +93,7 @@ def timed_fit(est: Any, X: np.ndarray, *, images: bool = False, **arguments: Any
         "train_rows": len(X),
         "epochs": getattr(est, "n_iter_", None),
         "stopped_by": stopped_by,
+        "threads": torch.get_num_threads(),
         "parameters": settings_of(est, images=images),
     }
 

@@ -56,7 +56,7 @@ class Runs:
         found = self.find(key)
         if found is not None:
             return found
-        record = {**key, **compute(), **environment()}
+        record = {**key, **environment(), **compute()}
         text = json.dumps(record, allow_nan=False)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         earlier = self.records

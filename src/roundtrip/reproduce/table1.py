@@ -23,7 +23,7 @@ from roundtrip.datasets import (
     load_ypmsd,
 )
 from roundtrip.estimator import Roundtrip
-from roundtrip.reproduce.fits import log_density, settings_name, timed_fit, told
+from roundtrip.reproduce.fits import fitted, log_density, settings_name, told
 from roundtrip.reproduce.methods import METHODS, PAPER, make_method
 from roundtrip.reproduce.published import TABLE_1, TABLE_1_DEVIATIONS
 from roundtrip.reproduce.published_estimator import SCALES, biased_log_density
@@ -121,7 +121,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
         parts = {part: getattr(data, part)[:rows] for part, rows in QUICK_ROWS.items()}
         data = replace(data, **parts)
     est = _estimator(dataset, method, seed)
-    record = timed_fit(est, data.train, validation_data=data.validation, max_time=key["budget"])
+    est, record = fitted(request, key, est, data.train, validation_data=data.validation)
     start = time.perf_counter()
     scores, details = log_density(est, data.test, quick=request.quick)
     record |= {
