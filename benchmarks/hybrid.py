@@ -18,7 +18,7 @@ from roundtrip import Roundtrip
 from roundtrip.datasets import load_casp, make_octagon_mixture
 from roundtrip.fitting import fit_model
 from roundtrip.hybrid import FIRST_RATE
-from roundtrip.reproduce.fits import log_density, settings_name
+from roundtrip.reproduce.fits import TOL, log_density, settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
 from roundtrip.reproduce.table1 import two_sample_accuracy
@@ -60,7 +60,7 @@ def fitted(variant, X, seed, seconds):
 def measure(dataset, variant, seed, seconds, data_home):
     X, unseen = rows_of(dataset, seed, data_home)
     est = fitted(variant, X, seed, seconds)
-    scores, details = log_density(est, unseen[:SCORED_ROWS], quick=False)
+    scores, details = log_density(est, unseen[:SCORED_ROWS], quick=False, tol=TOL)
     return {
         "log_likelihood": float(scores.mean()),
         "two_sample_accuracy": two_sample_accuracy(unseen, est.sample(len(unseen), seed), seed),

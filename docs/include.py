@@ -20,7 +20,7 @@ def included(text: str) -> str:
     def block(match: re.Match[str]) -> str:
         page = ROOT / match[2]
         body = page.read_text().split("\n", 1)[1].strip()
-        body = re.sub(r"\]\((\w+\.png)\)", rf"](../{Path(match[2]).parent}/\1)", body)
+        body = re.sub(r"\]\(([\w-]+\.png)\)", rf"](../{Path(match[2]).parent}/\1)", body)
         body = re.sub(r"^## ", "### ", body, flags=re.MULTILINE)
         return f"{match[1]}\n{body}\n\n{match[3]}"
 

@@ -446,7 +446,7 @@ def test_progress_bar_shows_what_matters(mixture, capfd):
     Roundtrip(**(TINY | {"verbose": 1})).fit(mixture.X)
     captured = capfd.readouterr()
     assert captured.out == ""
-    for part in ("epoch 2", "100%", "log-lik", "bound", "left"):
+    for part in ("epoch 2", "100%", "log-lik", "bound", "left", " rows/s"):
         assert part in captured.err
     Roundtrip(**TINY).fit(mixture.X)
     assert capfd.readouterr().err == ""

@@ -11,7 +11,8 @@ def test_table_is_that_of_the_results():
     page = (ROOT / "results/table1/table1.md").read_text().splitlines()
     for method in ("method", "Gaussian mixture", "MAF", "NSF", "Roundtrip"):
         row = next(line for line in page if line.startswith(f"| {method} |"))
-        assert row in README
+        ours = row.split(" | ")[:4]  # behind these come the paper's figures
+        assert " | ".join(ours) + " |" in README
 
 
 def test_training_speed_is_the_benchmarks():

@@ -265,6 +265,7 @@ def fit_model(
         max_time=max_time,
         checkpoint=checkpoint,
         name=name,
+        unit="rows" if data.image_shape is None else "images",
         verbose=bool(settings["verbose"]),
     )
     # A copy has tensors of its own, without gradients and the buffers of training.

@@ -65,9 +65,9 @@ def density_grid(
     >>> len(figure.axes)  # two panels and a colour bar
     3
     """
-    columns = list(next(iter(panels.values())))
-    figure = _figure(figsize=(2.1 * len(panels) + 0.4, 1.75 * len(columns) + 0.6))
-    axes = figure.subplots(len(columns), len(panels), squeeze=False)
+    rows = list(next(iter(panels.values())))
+    figure = _figure(figsize=(2.1 * len(panels) + 0.4, 1.75 * len(rows) + 0.6))
+    axes = figure.subplots(len(rows), len(panels), squeeze=False)
     for place, (name, densities) in enumerate(panels.items()):
         top = max(float(next(iter(densities.values())).max()), np.finfo(float).tiny)
         extent = (-reach[name], reach[name], -reach[name], reach[name])
@@ -116,6 +116,47 @@ def image_grid(images: np.ndarray, captions: Sequence[str], row_labels: Sequence
 
 def _white(image: np.ndarray) -> float:
     return 255.0 if image.dtype == np.uint8 else 1.0
+
+
+def interval_panels(
+    panels: Mapping[str, Mapping[str, tuple[float, float]]],
+    compared: Mapping[str, Mapping[str, tuple[float, float]]],
+    *,
+    label: str,
+    compared_label: str,
+    x_label: str,
+) -> "Figure":
+    """Values with their error bars, one panel each, names down the side.
+
+    Parameters
+    ----------
+    panels : panel → name → (value, half the length of its bar), drawn filled.
+    compared : the same for other values of the same names, drawn hollow; names may be missing.
+
+    >>> figure = interval_panels({"A": {"KDE": (1.0, 0.1)}}, {}, label="ours",
+    ...     compared_label="theirs", x_label="nats")
+    >>> len(figure.axes)
+    1
+    """
+    names = list(next(iter(panels.values())))
+    figure = _figure(figsize=(2.2 * len(panels) + 1.6, 0.32 * len(names) + 1.3))
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for ax, (panel, values) in zip(axes, panels.items(), strict=True):
+        for points, style, name in (
+            (compared.get(panel, {}), {"mfc": "none", "color": "tab:orange"}, compared_label),
+            (values, {"color": "tab:blue"}, label),
+        ):
+            places = [names.index(each) for each in points]
+            centres, bars = np.array(list(points.values())).reshape(-1, 2).T
+            ax.errorbar(centres, places, xerr=bars, fmt="o", markersize=5, label=name, **style)
+        ax.set_title(panel)
+        ax.set_xlabel(x_label)
+        ax.grid(alpha=0.3)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].invert_yaxis()
+    handles, labels = axes[-1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    return figure
 
 
 LINE_STYLES = ("-", "--", "-.", ":")

@@ -68,6 +68,15 @@ def test_finds_the_maximum_and_keeps_the_best_weights(averaging):
     assert flow.calls == 10 * STEPS
 
 
+def test_progress_bar_shows_what_matters(capfd):
+    train(Affine(), verbose=True)
+    shown = capfd.readouterr().err
+    for part in ("epoch 10", "log-lik", "left", " rows/s"):
+        assert part in shown
+    train(Affine())
+    assert capfd.readouterr().err == ""
+
+
 def test_kept_weights_have_the_reported_score():
     flow = Affine()
     data = 3 + 2 * torch.randn(600, 2, generator=torch.Generator().manual_seed(0))

@@ -59,7 +59,12 @@ def compare(load, folder):
 
 # AReM
 
-AREM_HEADER = "# Task: {}\n# Frequency (Hz): 20\n# Columns: time,avg_rss12,var_rss12,avg_rss13\n"
+AREM_HEADER = """# Task: {}
+# Frequency (Hz): 20
+# Clock (millisecond): 250
+# Duration (seconds): 120
+# Columns: time,avg_rss12,var_rss12,avg_rss13,var_rss13,avg_rss23,var_rss23
+"""
 
 
 def arem_recording(activity, times, X, separator=",", end=""):
@@ -117,22 +122,25 @@ def casp_csv(rmsd, X):
     return "RMSD," + ",".join(f"F{number}" for number in range(1, 10)) + "\n" + csv_text(rows)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_casp_csv(packed, tmp_path, rng):
-    X = rng.normal(size=(20, 9)) * 10.0 ** rng.integers(-3, 5, size=9)
-    text = casp_csv(rng.normal(size=20), X)
-    path = tmp_path / ("casp.zip" if packed else "CASP.csv")
-    if packed:
-        write_zip(path, {"CASP.csv": text})
+def write_casp(folder, name, text):
+    if name.endswith(".zip"):
+        write_zip(folder / name, {"CASP.csv": text})
     else:
-        path.write_text(text)
-    assert np.array_equal(casp._read_csv(path), X)
+        (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize("name", ["CASP.csv", casp._ARCHIVE])
+def test_casp_csv(name, tmp_path, rng):
+    X = rng.normal(size=(20, 9)) * 10.0 ** rng.integers(-3, 5, size=9)
+    write_casp(tmp_path, name, casp_csv(rng.normal(size=20), X))
+    assert np.array_equal(casp._read_csv(tmp_path / name), X)
 
 
 @real_files
-def test_casp_from_the_whole_file(tmp_path):
+@pytest.mark.parametrize("name", ["CASP.csv", casp._ARCHIVE])
+def test_casp_from_the_whole_file(name, tmp_path):
     with np.load(FOLDER / "casp.npz") as data:
-        (tmp_path / "CASP.csv").write_text(casp_csv(data["y"], data["X"]))
+        write_casp(tmp_path, name, casp_csv(data["y"], data["X"]))
     compare(datasets.load_casp, tmp_path)
 
 
@@ -180,7 +188,9 @@ def test_bank_from_the_whole_file(name, tmp_path):
 # YPMSD
 
 
-@pytest.mark.parametrize("name", ["YearPredictionMSD.txt", "YearPredictionMSD.txt.zip"])
+@pytest.mark.parametrize(
+    "name", ["YearPredictionMSD.txt", "YearPredictionMSD.txt.zip", ypmsd._ARCHIVE]
+)
 def test_ypmsd(name, tmp_path, rng, monkeypatch):
     X = np.round(rng.normal(size=(100, 90)) * 100, 5)
     text = csv_text(np.column_stack([rng.integers(1922, 2012, size=100), X]))
@@ -278,7 +288,9 @@ def test_odds_arrays(suffix, tmp_path, rng):
 
 @real_files
 @pytest.mark.parametrize("suffix", ["npz", "mat"])
-@pytest.mark.parametrize("source", [odds._SHUTTLE, odds._MAMMOGRAPHY], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "source", [odds._SHUTTLE, odds._MAMMOGRAPHY, odds._FORESTCOVER], ids=lambda s: s.name
+)
 def test_odds_from_whole_files_in_another_order(source, suffix, tmp_path, rng):
     with np.load(FOLDER / source.files[0]) as data:
         order = rng.permutation(len(data["X"]))

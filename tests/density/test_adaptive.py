@@ -9,6 +9,7 @@ from roundtrip import RoundtripModel
 from roundtrip.density import DensityWarning, estimate
 from roundtrip.density.adaptive import _confirm, _round_sizes
 from roundtrip.density.jacobian import generator_jacobian
+from roundtrip.model import posterior_outputs
 
 ORACLES = {
     **{
@@ -52,6 +53,38 @@ def test_certificate_is_calibrated(oracle):
     assert 0.7 < z.std() < 1.5
     assert (np.abs(z) > 4).mean() <= 0.02
     assert abs(z.mean()) < 0.5
+
+
+@pytest.mark.parametrize("tol", [0.05, 0.1])
+def test_when_to_stop_is_not_decided_by_the_draws_that_count(tol):
+    """If it is, means over rows are too high, the more so as a wide proposal bounds the weights."""
+    oracle = LinearModel(2, 3)
+    model = with_wide_posterior(oracle, width=1.4)
+    x = oracle.points(4000)
+    result = estimate(model, x, tol=tol)
+    error = result.log_density - oracle.log_density(x)
+    error += result.std_error**2 / 2  # that is by how much the logarithm of a mean is too low
+    assert result.converged.all()
+    assert abs((error / result.std_error).mean()) < 4 / np.sqrt(len(x))
+
+
+def with_wide_posterior(oracle, width):
+    """The model with an encoder that gives the posterior, its standard deviations times `width`."""
+    weight, bias = torch.from_numpy(oracle.weight), torch.from_numpy(oracle.bias)
+    dim = weight.shape[1]
+    precision = torch.eye(dim).double() + weight.T @ weight / oracle.sigma**2
+    to_mean = torch.linalg.solve(precision, weight.T) / oracle.sigma**2
+    factor = width * torch.linalg.cholesky(torch.linalg.inv(precision))
+    row, column = torch.tril_indices(dim, dim)
+    entries = factor[row, column]
+    entries = torch.where(row == column, torch.log(torch.expm1(entries)), entries)  # softplus⁻¹
+    H = torch.nn.Linear(len(bias), posterior_outputs(dim), dtype=torch.float64)
+    with torch.no_grad():
+        H.weight.zero_()
+        H.weight[:dim] = to_mean
+        H.bias[:dim] = -to_mean @ bias
+        H.bias[dim:] = entries
+    return RoundtripModel(oracle.model.generator, H, dim, oracle.sigma, has_posterior=True)
 
 
 def test_tighter_tolerance_costs_more_and_gives_more():

@@ -16,6 +16,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from roundtrip.baselines.budget import Budget
 from roundtrip.density.blocks import map_blocks
 from roundtrip.training.batches import Batches
+from roundtrip.training.progress import TrainingProgress
 
 MAX_RECOVERIES = 3
 MAX_GRADIENT_NORM = 5.0
@@ -81,6 +82,7 @@ def train_flow(
     budget: Budget,
     generator: torch.Generator,
     log_det: float = 0.0,
+    verbose: bool = False,
 ) -> FlowTraining:
     """Maximise the likelihood of `training` by Adam; leave the best weights of an epoch in `flow`.
 
@@ -101,42 +103,45 @@ def train_flow(
     _mean_log_density(flow, validation[:ROWS_PER_CALL])
     # The time limit holds for validation, too; after the first epoch its cost is known better.
     validation_seconds = (time.perf_counter() - start) * math.ceil(len(validation) / ROWS_PER_CALL)
-    while result.n_epochs < max_epochs:
-        try:
-            in_time = trainer.epoch(
-                stream,
-                steps,
-                done=result.n_epochs / max_epochs,
-                share=1 / max_epochs,
-                budget=budget,
-                reserve=validation_seconds,
-            )
-            start = time.perf_counter()
-            score = _mean_log_density(trainer.averaged, validation) + log_det
-            validation_seconds = time.perf_counter() - start
-            if not math.isfinite(score):
-                raise _DivergedError
-        except _DivergedError:
-            recoveries += 1
-            flow.load_state_dict(best)
-            learning_rate /= 2
-            trainer = _Trainer(flow, learning_rate, averaging)
-            if recoveries > MAX_RECOVERIES or budget.spent:
-                result.stopped_by = "divergence"
+    with TrainingProgress("fitting", enabled=verbose) as progress:
+        while result.n_epochs < max_epochs:
+            try:
+                in_time = trainer.epoch(
+                    stream,
+                    steps,
+                    done=result.n_epochs / max_epochs,
+                    share=1 / max_epochs,
+                    budget=budget,
+                    reserve=validation_seconds,
+                    on_step=progress.step,
+                )
+                start = time.perf_counter()
+                score = _mean_log_density(trainer.averaged, validation) + log_det
+                validation_seconds = time.perf_counter() - start
+                if not math.isfinite(score):
+                    raise _DivergedError
+            except _DivergedError:
+                recoveries += 1
+                flow.load_state_dict(best)
+                learning_rate /= 2
+                trainer = _Trainer(flow, learning_rate, averaging)
+                if recoveries > MAX_RECOVERIES or budget.spent:
+                    result.stopped_by = "divergence"
+                    break
+                continue
+            progress.epoch(result.n_epochs + 1, {"validation_log_likelihood": score})
+            result.history["validation_log_likelihood"].append(score)
+            result.history["learning_rate"].append(trainer.learning_rate)
+            result.history["seconds"].append(budget.elapsed)
+            if score > result.best_score:
+                result.best_score, result.best_epoch = score, result.n_epochs
+                best = copy.deepcopy(trainer.averaged.state_dict())
+            elif result.n_epochs - result.best_epoch >= patience:
+                result.stopped_by = "patience"
                 break
-            continue
-        result.history["validation_log_likelihood"].append(score)
-        result.history["learning_rate"].append(trainer.learning_rate)
-        result.history["seconds"].append(budget.elapsed)
-        if score > result.best_score:
-            result.best_score, result.best_epoch = score, result.n_epochs
-            best = copy.deepcopy(trainer.averaged.state_dict())
-        elif result.n_epochs - result.best_epoch >= patience:
-            result.stopped_by = "patience"
-            break
-        if not in_time:
-            result.stopped_by = "max_time"
-            break
+            if not in_time:
+                result.stopped_by = "max_time"
+                break
     flow.load_state_dict(best)
     if not result.best_epoch:
         result.best_score = _mean_log_density(flow, validation) + log_det
@@ -174,14 +179,17 @@ class _Trainer:
         share: float,
         budget: Budget,
         reserve: float,
+        on_step: Callable[[float, int], None],
     ) -> bool:
         """Up to `steps` updates; False if the time, less `reserve` seconds, did not allow them all.
 
         The epoch takes the epochs' progress from `done` to `done + share`.
         """
         for step in range(steps):
-            progress = max(budget.fraction, done + share * step / steps)
-            self._step(next(stream), self.peak * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0))))
+            spent = min(max(budget.fraction, done + share * step / steps), 1.0)
+            batch = next(stream)
+            self._step(batch, self.peak * 0.5 * (1 + math.cos(math.pi * spent)))
+            on_step(spent, len(batch))
             if budget.left <= reserve:
                 return False
         return True

@@ -33,6 +33,7 @@ class FlowBaseline(DensityBaseline):
         the weights themselves.
     device : "auto" (a CUDA GPU if there is one), or a torch device.
     random_state : seed; without `max_time`, the same seed on the same machine gives the same fit.
+    verbose : 1 shows a progress bar on stderr while fitting.
 
     Attributes
     ----------
@@ -52,6 +53,7 @@ class FlowBaseline(DensityBaseline):
     averaging: float = 0.995
     device: str | torch.device = "auto"
     random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     @abstractmethod
     def _build(self, features: int) -> nn.Module:
@@ -91,6 +93,7 @@ class FlowBaseline(DensityBaseline):
             budget=budget,
             generator=torch.Generator(device).manual_seed(int(random.randint(2**31 - 1))),
             log_det=self.scaling_.log_det,
+            verbose=bool(self.verbose),
         )
         self.flow_ = flow
         self.n_iter_ = result.n_epochs

@@ -13,7 +13,7 @@ from roundtrip.parameters import check_choice, check_integer
 
 _ARCHIVE = "hepmass.zip"
 _DOWNLOADS = (Download(f"https://archive.ics.uci.edu/static/public/347/{_ARCHIVE}"),)
-# Papamakarios et al. used the first tenth of each file.
+# A tenth of each file, by the numbers of rows that Papamakarios et al. state; presumably the first.
 _TRAIN_LINES, _TEST_LINES = 700_000, 350_000
 # The header of the training file lacks a name for the last of 27 features, so that their reader
 # dropped it there, and they removed it from the test file. f26 is therefore not in the set.
@@ -36,10 +36,10 @@ def load_hepmass(
 ) -> Dataset:
     """Load HEPMASS: 525,123 collisions in which a particle of mass 1000 came up, 21 features.
 
-    Like Papamakarios et al. (2017), whom the paper follows: of the first tenth of the source's
-    training and test file the rows of class 1 are taken; features are standardised by mean and
-    standard deviation of the former; five features with recurring values (the number of jets and
-    four yes-or-no marks) are removed; the last tenth of the training rows is for validation.
+    Like Papamakarios et al. (2017), whom the paper follows: of the (presumably first) tenth of the
+    source's training and test file the rows of class 1 are taken; features are standardised by mean
+    and standard deviation of the former; five features with recurring values (the number of jets
+    and four yes-or-no marks) are removed; the last tenth of the training rows is for validation.
 
     Parameters
     ----------

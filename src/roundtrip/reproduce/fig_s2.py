@@ -8,7 +8,15 @@ from scipy.stats import spearmanr
 
 from roundtrip.datasets import make_independent_mixture
 from roundtrip.plots import lines
-from roundtrip.reproduce.fits import fitted, log_density, settings_name, told
+from roundtrip.reproduce.fits import (
+    certainty,
+    fitted,
+    log_density,
+    machine,
+    settings_name,
+    told,
+    tolerance,
+)
 from roundtrip.reproduce.methods import FIGURE_METHODS, PAPER, make_method
 from roundtrip.reproduce.published import SPEARMAN_AT_10
 from roundtrip.reproduce.request import Request, markdown_table
@@ -61,7 +69,8 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     test, train = data.X[:test_rows], data.X[test_rows:]
     truth = data.log_density(test)
     est, record = fitted(request, key, _estimator(key["method"], dimension), train)
-    scores, details = log_density(est, test, quick=request.quick)
+    tol = tolerance(key["method"])
+    scores, details = log_density(est, test, quick=request.quick, tol=tol)
     record |= {
         "spearman": float(spearmanr(scores, truth).statistic),
         "log_likelihood": float(scores.mean()),
@@ -99,11 +108,14 @@ def _page(
         cells = [f"{values[dimension]:.3f}" for dimension in dimensions]
         cells.append("" if published is None else f"{published:.3f}")
         rows.append([method, *cells])
-    points, _ = sizes(quick=request.quick)
+    points, held_out = sizes(quick=request.quick)
+    # Laplace is a line, but no method of its own.
+    methods = [method for method in curves if method != LAPLACE]
+    shown = [runs[_key(request, d, method)] for method in methods for d in dimensions]
     limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = (
-        f"{points:,} points of the independent mixture with components of sd {MIXTURE_SD}, a tenth "
-        f"held out; seed 0; {limits}; {runs.records[-1]['threads']} thread(s)."
+        f"{points:,} points of the independent mixture with components of sd {MIXTURE_SD}, "
+        f"{held_out:,} of them held out; seed 0; {limits}; {certainty(methods)}; {machine(shown)}."
     )
     if request.quick:
         settings += " Quick run: few points, hardly any training; it means little."

@@ -4,25 +4,30 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import joblib
 import numpy as np
-import torch
 
 from roundtrip.atomic import atomic_write
-from roundtrip.density import DensityWarning
+from roundtrip.density import DensityEstimate, DensityWarning
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
 from roundtrip.hybrid import CONSTANTS as HYBRID_CONSTANTS
 from roundtrip.persistence import plain
+from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.request import Request
+from roundtrip.reproduce.runs import environment
 from roundtrip.settings import resolved
 from roundtrip.training.likelihood import CONSTANTS
 
 QUICK_EVALUATIONS = 1500
 """Of G a row in quick runs, where nobody needs certainty."""
+
+TOL, PAPER_TOL = 0.05, 0.2
+"""Nats a row. The paper's networks are large: half the square of the error, 0.02, is what means
+over rows may then be too low by."""
 
 
 def settings_of(est: Any, *, images: bool = False) -> dict[str, Any]:
@@ -66,7 +71,10 @@ def fitted(
     images: bool = False,
     **arguments: Any,
 ) -> tuple[Any, dict[str, Any]]:
-    """The estimator after its fit, and how that went; from an earlier run if it was kept."""
+    """The estimator after its fit, and how that went; from an earlier run if it was kept.
+
+    What is kept is for this machine and this version: delete the folder `models` to fit anew.
+    """
     path = request.folder / "models" / f"{file_name(key)}.joblib"
     if path.exists():
         return joblib.load(path)
@@ -93,28 +101,72 @@ def timed_fit(est: Any, X: np.ndarray, *, images: bool = False, **arguments: Any
         "train_rows": len(X),
         "epochs": getattr(est, "n_iter_", None),
         "stopped_by": stopped_by,
-        "threads": torch.get_num_threads(),
         "parameters": settings_of(est, images=images),
+        **environment(),  # a kept model may be scored in another one
     }
 
 
+def tolerance(method: str) -> float:
+    """Standard error that a row's log density is estimated to, in nats, by a Roundtrip method."""
+    return PAPER_TOL if method == PAPER else TOL
+
+
 def log_density(
-    est: Any, rows: np.ndarray, *, quick: bool, tol: float = 0.05
+    est: Any, rows: np.ndarray, *, quick: bool, tol: float
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Log densities of rows; of a Roundtrip model also how sure they are."""
     if not isinstance(est, Roundtrip):
         return est.score_samples(rows), {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DensityWarning)  # counted in the result
-        estimate = est.density(
-            rows, tol=tol, max_evaluations=QUICK_EVALUATIONS if quick else DEFAULT_EVALUATIONS
-        )
+    estimate = estimate_density(
+        est, rows, tol=tol, evaluations=QUICK_EVALUATIONS if quick else DEFAULT_EVALUATIONS
+    )
     return estimate.log_density, {
+        "tol": tol,
         "converged": float(estimate.converged.mean()),
         "median_std_error": float(np.median(estimate.std_error)),
         "latent_dim": est.latent_dim_,
         "latent_dims_tried": [list(pair) for pair in est.latent_dims_tried_.items()],
     }
+
+
+def estimate_density(
+    est: Roundtrip, rows: np.ndarray, *, tol: float, evaluations: int
+) -> DensityEstimate:
+    """Densities of rows; how many are not certain is in the result, not in a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensityWarning)
+        return est.density(rows, tol=tol, max_evaluations=evaluations)
+
+
+def machine(records: Iterable[Mapping[str, Any]]) -> str:
+    """What fits ran on, for people.
+
+    >>> machine([{"threads": 1, "cores": 2, "torch": "2.6"}, {"threads": 2, "cores": 2}])
+    '1 or 2 threads on 2 cores, torch 2.6'
+    """
+
+    def distinct(name: str) -> str:
+        return " or ".join(sorted({str(record[name]) for record in records if name in record}))
+
+    records = list(records)
+    plural = "" if distinct("threads") == "1" else "s"
+    return (
+        f"{distinct('threads')} thread{plural} on {distinct('cores')} cores, "
+        f"torch {distinct('torch')}"
+    )
+
+
+def certainty(methods: Iterable[str]) -> str:
+    """How well the log densities of Roundtrip methods are known, for people.
+
+    >>> certainty(["KDE", "Roundtrip", "Roundtrip (paper)"])
+    "log densities of a row to 0.05 nats for Roundtrip, 0.2 for the paper's preset"
+    """
+    names = {DEFAULT: DEFAULT, PAPER: "the paper's preset"}
+    parts = [f"{tolerance(m):g} for {names[m]}" for m in sorted(set(methods) & names.keys())]
+    if not parts:
+        return "log densities are exact"
+    return f"log densities of a row to {', '.join(parts).replace(' for', ' nats for', 1)}"
 
 
 def told(record: Mapping[str, Any]) -> str:

@@ -140,6 +140,7 @@ def train(
     max_time: float | None = None,
     checkpoint: Checkpoint | None = None,
     name: str = DEFAULT_NAME,
+    unit: str = "rows",
     verbose: bool = False,
 ) -> TrainingResult:
     """Train until the validation log-likelihood stops improving; leave the best weights in place.
@@ -150,7 +151,7 @@ def train(
     times. Whatever ends it, the model holds finite weights: those of the best epoch.
 
     With a `checkpoint` the state is kept there between epochs under `name`, and training begins
-    with what is found there.
+    with what is found there. `unit` is what the progress bar calls a row.
     """
     budget = _Budget(steps_per_epoch * max_epochs, max_time)
     state = _Progress(best=_snapshot(objective.networks), good=_snapshot(objective.networks))
@@ -170,7 +171,7 @@ def train(
             "progress": state.state_dict(),
         }
 
-    with TrainingProgress(name, enabled=verbose) as progress:
+    with TrainingProgress(name, unit=unit, enabled=verbose) as progress:
         try:
             while not result.stopped_by:
                 epoch = result.n_epochs + 1
@@ -258,7 +259,7 @@ def _epoch(
     stream: Stream,
     steps: int,
     budget: _Budget,
-    on_step: Callable[[float], None],
+    on_step: Callable[[float, int], None],
 ) -> dict[str, float]:
     """Mean losses over `steps` updates; raises `_DivergedError` at the first that is not finite."""
     total: dict[str, Tensor] = {}
@@ -268,14 +269,15 @@ def _epoch(
         if taken and budget.time_fraction >= 1:
             break
         objective.schedule(budget.fraction)
-        losses = objective.step(next(stream))
+        batch = next(stream)
+        losses = objective.step(batch)
         for name, value in losses.items():
             total[name] = total.get(name, torch.zeros_like(value)) + value
         if not torch.stack(list(losses.values())).isfinite().all():
             raise _DivergedError
         taken += 1
         budget.steps += 1
-        on_step(budget.fraction)
+        on_step(budget.fraction, len(batch))
     # The last update is seen by no loss yet.
     if not all(torch.isfinite(p).all() for p in objective.networks.state_dict().values()):
         raise _DivergedError

@@ -1,5 +1,6 @@
 """The progress display of training, on stderr."""
 
+import time
 from collections.abc import Mapping
 from types import TracebackType
 
@@ -28,9 +29,12 @@ SHORT_NAMES = {
 
 
 class TrainingProgress:
-    """Shows epoch, time left, validation log-likelihood and losses while it is open."""
+    """Shows epoch, speed, time left, validation log-likelihood and losses while it is open.
 
-    def __init__(self, name: str, *, enabled: bool) -> None:
+    `unit` names what a row is.
+    """
+
+    def __init__(self, name: str, *, unit: str = "rows", enabled: bool) -> None:
         self._bar = Progress(
             TextColumn("{task.description}, epoch {task.fields[epoch]}"),
             BarColumn(bar_width=30),
@@ -41,6 +45,10 @@ class TrainingProgress:
             TextColumn("left"),
         )
         self._task = self._bar.add_task(name, total=1.0, epoch=0)
+        self._unit = unit
+        self._rows = 0
+        self._start = time.perf_counter()
+        self._validated: list[str] = []
         self._report = Text()
         self._live = (
             Live(Group(self._bar, self._report), console=Console(stderr=True)) if enabled else None
@@ -62,17 +70,26 @@ class TrainingProgress:
             if not self._live.console.is_terminal:
                 self._live.console.print()  # rich ends the last line only on a terminal
 
-    def step(self, share: float) -> None:
-        """One training step is done, and with it this share of all training."""
+    def step(self, share: float, rows: int) -> None:
+        """One training step on some rows is done, and with it this share of all training."""
+        if not self._live:
+            return
+        self._rows += rows
         self._bar.update(self._task, completed=share)
+        self._tell()
 
     def epoch(self, epoch: int, record: Mapping[str, float]) -> None:
         """An epoch is done and validated."""
         self._bar.update(self._task, epoch=epoch)
-        parts = [
+        losses = [
             f"{short} {record[name]:.3g}" for name, short in SHORT_NAMES.items() if name in record
         ]
-        self._report.plain = (
-            f"validation log-likelihood {record['validation_log_likelihood']:.3f}\n"
-            + "  ".join(parts)
-        )
+        self._validated = [f"validation log-likelihood {record['validation_log_likelihood']:.3f}"]
+        if losses:
+            self._validated.append("  ".join(losses))
+        self._tell()
+
+    def _tell(self) -> None:
+        seconds = max(time.perf_counter() - self._start, 1e-9)
+        speed = f"{self._rows / seconds:,.0f} {self._unit}/s"
+        self._report.plain = "\n".join([*self._validated, speed])
