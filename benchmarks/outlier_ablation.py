@@ -12,21 +12,34 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from planted_outliers import KINDS, TABLES, planted
+from planted_outliers import KINDS, ROWS, SHARE, TABLES, planted
+from pyod.models.iforest import IForest
+from pyod.models.knn import KNN
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from roundtrip import Roundtrip, RoundtripDetector, detector, gaussian_columns
+from roundtrip import RoundtripDetector, detector, gaussian_columns
+from roundtrip.detector import MOST_ROWS, default_density
+from roundtrip.gaussian_columns import GaussianColumns
+from roundtrip.reproduce.fits import settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
 from roundtrip.reproduce.table2 import DATASETS, precision_at_k
 
-CONSTANTS = [*detector.CONSTANTS, *gaussian_columns.CONSTANTS]
+CONSTANTS = [
+    *detector.CONSTANTS,
+    *gaussian_columns.CONSTANTS,
+    detector.SIGMA,
+    settings_name(default_density(1)),
+    SHARE,
+    ROWS,
+]
 PLANTED = [f"{table}, {kind}" for kind in KINDS for table in TABLES]
 
 
 def variants(features):
     """Each variant is the detector with one thing changed."""
-    adversarial = Roundtrip(min(features, 10), objective="adversarial", scale=None, max_epochs=6)
+    adversarial = default_density(features).set_params(objective="adversarial", max_epochs=6)
     return {
         "default": {},
         "no trimming": {"trim": False},
@@ -38,24 +51,44 @@ def variants(features):
     }
 
 
+OTHERS = {
+    "a Gaussian on the same columns": lambda: EmpiricalCovariance(),
+    "k-NN on the same columns": lambda: KNN(),
+    "Isolation Forest on the same columns": lambda: IForest(random_state=0),
+}
+"""What the columns are worth without the network."""
+
+
+VARIANTS = [*variants(1), *OTHERS]
+
+
 def rows_of(dataset, seed, data_home):
     """Training rows, test rows and which of these are outliers."""
     if dataset in PLANTED:
         return planted(*dataset.split(", "), seed, data_home)
     data = DATASETS[dataset](data_home=data_home, random_state=seed)
-    return np.concatenate([data.train, data.validation]), data.test, data.test_labels
+    return data.fitting_rows()[0], data.test, data.test_labels
 
 
 def measure(dataset, variant, seed, data_home):
     training, test, outlier = rows_of(dataset, seed, data_home)
-    settings = variants(training.shape[1])[variant]
-    fitted = RoundtripDetector(random_state=seed, **settings).fit(training)
-    oddness = -fitted.score_samples(test)
+    trimmed = 0
+    if variant in OTHERS:
+        columns = GaussianColumns.fit(training)
+        other = OTHERS[variant]().fit(columns.apply(training))
+        distance = getattr(other, "mahalanobis", None) or other.decision_function
+        oddness = distance(columns.apply(test))
+    else:
+        settings = variants(training.shape[1])[variant]
+        if "estimator" in settings:  # as many rows as the default density is fitted to
+            training = training[: round(MOST_ROWS / 0.8)]
+        fitted = RoundtripDetector(random_state=seed, **settings).fit(training)
+        oddness, trimmed = -fitted.score_samples(test), fitted.n_trimmed_
     return {
         "precision_at_k": precision_at_k(oddness, outlier),
         "auroc": float(roc_auc_score(outlier, oddness)),
         "average_precision": float(average_precision_score(outlier, oddness)),
-        "trimmed": fitted.n_trimmed_,
+        "trimmed": trimmed,
     }
 
 
@@ -65,12 +98,10 @@ def main():
     )
     parser.add_argument("--data", type=Path, help="folder with the data sets")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--variants", nargs="+", choices=list(variants(1)), help="only these")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, help="only these")
     arguments = parser.parse_args()
     request = Request("outlier-ablation", data_home=arguments.data)
-    names = [
-        name for name in variants(1) if arguments.variants is None or name in arguments.variants
-    ]
+    names = [name for name in VARIANTS if arguments.variants is None or name in arguments.variants]
     datasets = [*PLANTED, *DATASETS]
     runs = request.runs()
     log = Log(len(names) * len(datasets) * arguments.seeds)

@@ -5,7 +5,7 @@ import numpy as np
 from roundtrip.datasets import load_arem, load_bank, load_casp
 
 TABLES = {"AReM": load_arem, "CASP": load_casp, "BANK": load_bank}
-KINDS = ("cluster", "scattered", "mixed up")
+KINDS = ("cluster", "inner cluster", "scattered", "mixed up")
 SHARE, ROWS = 0.05, 5000
 
 
@@ -13,6 +13,7 @@ def planted(table, kind, seed, data_home):
     """Training rows, test rows and which of the test rows were planted; `ROWS` of each at most.
 
     A twentieth of both, all of one kind: in one tight cluster, with half of the features far out;
+    in a tight cluster in the midst of the data, where each feature is usual but not all together;
     each with a third of the features far out, in directions of its own; or with every feature
     taken from another row, so that only their dependence is wrong.
     """
@@ -39,6 +40,11 @@ def _cluster(rows, count, random):
     return centre + 0.1 * rows.std(axis=0) * random.normal(size=(count, features))
 
 
+def _inner_cluster(rows, count, random):
+    centre = _mixed_up(rows, 1, random)
+    return centre + 0.1 * rows.std(axis=0) * random.normal(size=(count, rows.shape[1]))
+
+
 def _scattered(rows, count, random):
     odd = rows[random.integers(len(rows), size=count)].copy()
     moved = random.random(odd.shape).argsort(axis=1) < max(1, rows.shape[1] // 3)
@@ -50,4 +56,4 @@ def _mixed_up(rows, count, random):
     return np.stack([random.choice(column, count) for column in rows.T], axis=1)
 
 
-MAKE = dict(zip(KINDS, (_cluster, _scattered, _mixed_up), strict=True))
+MAKE = dict(zip(KINDS, (_cluster, _inner_cluster, _scattered, _mixed_up), strict=True))

@@ -15,6 +15,12 @@ from roundtrip.pyod import RoundtripOD
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
 
+def test_settings_reach_the_detector(data):
+    clf = RoundtripOD(estimator=brief(), sigma=1.0, trim=False, random_state=0).fit(data[0])
+    assert clf.detector_.blurred_.sigma == 1.0
+    assert clf.detector_.n_trimmed_ == 0
+
+
 def brief():
     return default_density(2).set_params(max_epochs=1, min_steps_per_epoch=30)
 
@@ -58,6 +64,8 @@ def test_probabilities(fitted, data, method):
     probability = fitted.predict_proba(data[1], method=method)
     assert probability.shape == (len(data[1]), 2)
     assert ((probability >= 0) & (probability <= 1)).all()
+    order = np.argsort(fitted.decision_function(data[1]))
+    assert (np.diff(probability[order, 1]) >= 0).all()
     default = fitted.predict_proba(data[1])
     assert default.shape == probability.shape
 
@@ -70,6 +78,7 @@ def test_probability_of_an_unknown_kind_is_refused(fitted, data):
 @pytest.mark.parametrize("method", ["linear", "unify"])
 def test_confidence(fitted, data, method):
     labels, confidence = fitted.predict(data[1], return_confidence=True)
+    np.testing.assert_array_equal(fitted.predict_confidence(data[1]), confidence)
     assert labels.shape == confidence.shape == data[3].shape
     assert ((confidence >= 0) & (confidence <= 1)).all()
     _, confidence = fitted.predict_proba(data[1], method=method, return_confidence=True)

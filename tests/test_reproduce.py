@@ -4,12 +4,14 @@ import json
 import math
 import os
 import re
+import warnings
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import norm
 from sklearn.datasets import load_digits
+from sklearn.metrics import roc_auc_score
 
 from roundtrip import Roundtrip
 from roundtrip.cli import app
@@ -20,6 +22,7 @@ from roundtrip.model import RoundtripModel
 from roundtrip.reproduce import Request, reproduce
 from roundtrip.reproduce.fig2 import divergence
 from roundtrip.reproduce.fig_s1 import Z_1
+from roundtrip.reproduce.outlier_methods import OUTLIER_METHODS, make_outlier_method
 from roundtrip.reproduce.published_estimator import biased_log_density
 from roundtrip.reproduce.recogniser import Recogniser
 from roundtrip.reproduce.runs import Runs
@@ -254,6 +257,17 @@ def test_table2_is_computed_and_not_computed_again(tmp_path):
     assert f"{runs[0]['precision_at_k']:.3f}" in text
     assert "0.973" in text  # the paper's, beside
     assert reproduce(request) == text
+
+
+@pytest.mark.parametrize("name", OUTLIER_METHODS)
+def test_every_outlier_method_ranks_odd_rows_high(name, rng):
+    X = rng.normal(size=(600, 3)) * [1.0, 10.0, 100.0]
+    odd = rng.normal(size=(20, 3)) * [1.0, 10.0, 100.0] + [8.0, 80.0, -800.0]
+    method = make_outlier_method(name, seed=0, latent_dim=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        oddness = method.fit(X, 2.0)(np.concatenate([X[:100], odd]))
+    assert roc_auc_score(np.repeat([0, 1], [100, 20]), oddness) > 0.95
 
 
 def test_recogniser_learns_digits():

@@ -41,7 +41,7 @@ DRAWS = 2000
 USUAL_ROWS = 200
 """Rows whose medians an explanation is relative to."""
 
-REFERENCES = ("held-out", "model")
+REFERENCES = ("held-out", "trimmed", "model")
 
 CONSTANTS = [FENCE, TRIMMINGS, FIRST_EDGE, MOST_ROWS, CENTRES]
 """What scores depend on besides settings; results are kept by both."""
@@ -62,9 +62,9 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         outlier if its score lies more than 2.5 interquartile ranges below the lower quartile of
         the scores of all rows.
     estimator : the density to fit, a `Roundtrip`; None: a small one with isotropic noise.
-    sigma : noise that rows are scored with, in the density's scaled units; the default is for
-        columns of standard deviation 1. None: the density's own. Another than its own needs
-        isotropic noise.
+    sigma : noise that rows are scored with, in the density's scaled units. None: the density's own;
+        another than its own needs isotropic noise. "auto": 2, which is for columns of standard
+        deviation 1, or None if `estimator` scales columns to other units or has other noise.
     gaussian_columns : whether columns are made Gaussian first, or only standardised.
     trim : whether clearly odd training rows are left out.
     calibration_fraction : share of the rows held out for p-values.
@@ -75,7 +75,8 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : the fitted density, in Gaussian units.
-    blurred_ : the density with the wide noise, which scores rows; None if `sigma` is.
+    blurred_ : the density with the wide noise, which scores rows; None if they are scored by
+        `estimator_` as it is.
     gaussian_columns_ : the map of the columns, or None.
     offset_ : `decision_function` is `score_samples` minus this; below 0 is an outlier.
     held_out_scores_ : scores of the held-out rows, sorted; None without such rows.
@@ -106,7 +107,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         contamination: float | Literal["auto"] = "auto",
         *,
         estimator: Roundtrip | None = None,
-        sigma: float | None = SIGMA,
+        sigma: float | Literal["auto"] | None = "auto",
         gaussian_columns: bool = True,
         trim: bool = True,
         calibration_fraction: float = 0.2,
@@ -189,7 +190,10 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         return detector
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log density of each row as the density scales it, `(rows,)`: low is odd."""
+        """Log density of each row under the wide noise, `(rows,)`: low is odd.
+
+        In units of the columns made Gaussian; if `sigma` is None in those of `estimator_`.
+        """
         check_is_fitted(self)
         return self._scores(validate_data(self, X, dtype=np.float64, reset=False))
 
@@ -206,13 +210,14 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : `(rows, features)`.
+        X : `(rows, features)`, none of them of `fit`, which is where the comparison is from.
         reference : what each row is ranked among. "held-out", the default: rows of `fit` that
             training did not see. For rows of the same origin the p-value is then uniform whatever
-            the density is worth; outliers among the held-out rows make it larger, and none is
-            smaller than one by their number and one. "model": draws
-            from the fitted density, which hold no outliers, but are only as good as the fit; the
-            default of `from_density`.
+            the density is worth, and at least 1 / (1 + held-out rows). If `fit` had outliers, so
+            has the reference: p-values are then relative to those, and larger. "trimmed": held-out
+            rows without the clearly odd ones, for such data; approximate, as usual rows far out
+            are left out, too. "model": draws from the fitted density, which hold no outliers, but
+            are only as good as the fit; the default of `from_density`.
         """
         return conformal_p_value(self.score_samples(X), self.reference_scores(reference))
 
@@ -225,12 +230,14 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         scores = self.model_scores_ if reference == "model" else self.held_out_scores_
         if scores is None:
             raise ValueError("a detector made from a density has no held-out rows")
-        return scores
+        return scores[scores >= _fence(scores)] if reference == "trimmed" else scores
 
     def discoveries(self, X: Any, *, rate: float = 0.1, reference: str | None = None) -> np.ndarray:
-        """Which rows of `X` are outliers if at most a share `rate` of those named may be none.
+        """Which rows of `X` are outliers if, on average, a share `rate` of those named may be none.
 
-        Benjamini and Hochberg's procedure on the p-values of this batch: `(rows,)` of bool.
+        Benjamini and Hochberg's procedure on the p-values of this batch: `(rows,)` of bool. With
+        the default reference it names rows that are odder than those of `fit`; if those had
+        outliers of the same kind in the same share, it names none: use ``reference="trimmed"``.
         """
         return discovered(self.p_value(X, reference=reference), rate)
 
@@ -271,7 +278,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
             raise ValueError(f"estimator must be a Roundtrip, got {type(self.estimator).__name__}")
         check_choice("gaussian_columns", self.gaussian_columns, (True, False))
         check_choice("trim", self.trim, (True, False))
-        if self.sigma is not None:
+        if self.sigma is not None and self.sigma != "auto":
             check_number("sigma", self.sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
             if self.estimator is not None:
                 noise = resolved(self.estimator.get_params())["noise"]
@@ -303,9 +310,18 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
             rows = rows[:MOST_ROWS]  # they come in random order
         self.estimator_ = density.fit(self._gaussian(rows))
         density.warm_start = density.scale is None  # after trimming it goes on from here
-        self.blurred_ = None
-        if self.sigma is not None:
-            self.blurred_ = BlurredDensity.of(self.estimator_, self.sigma)
+        sigma = self._scoring_sigma()
+        self.blurred_ = None if sigma is None else BlurredDensity.of(self.estimator_, sigma)
+
+    def _scoring_sigma(self) -> float | None:
+        """The noise to score with; None: the density's own."""
+        if self.sigma != "auto":
+            return self.sigma
+        if self.estimator is None:
+            return SIGMA
+        settings = resolved(self.estimator.get_params())
+        usual = settings["noise"] == "isotropic" and settings["scale"] in ("standard", None)
+        return SIGMA if usual else None
 
     def _compare_with_draws(self) -> np.ndarray:
         seed = self.estimator_.scoring_seed_ + 2  # others than the codes that scoring uses

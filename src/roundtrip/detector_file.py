@@ -11,7 +11,7 @@ from roundtrip.blurred import BlurredDensity
 from roundtrip.detector import RoundtripDetector
 from roundtrip.devices import resolve_device
 from roundtrip.gaussian_columns import GaussianColumns
-from roundtrip.loading import DETECTOR, restored
+from roundtrip.loading import DETECTOR, restored, restored_parameters
 from roundtrip.persistence import ModelFileError, plain, read_model_file, write_model_file
 
 ARRAYS = ("held_out_scores_", "model_scores_", "usual_rows_")
@@ -27,7 +27,10 @@ def write_detector(detector: RoundtripDetector, path: str | os.PathLike[str]) ->
         "parameters": {name: plain(value) for name, value in parameters.items()},
         "offset": detector.offset_,
         "n_trimmed": detector.n_trimmed_,
-        "given_estimator": detector.estimator is not None,
+        "scored_with_sigma": None if detector.blurred_ is None else detector.blurred_.sigma,
+        "given_estimator": None
+        if detector.estimator is None
+        else {name: plain(value) for name, value in detector.estimator.get_params().items()},
         "feature_names": None if names is None else list(names),
     }
     arrays: dict[str, np.ndarray | None] = {name: getattr(detector, name) for name in ARRAYS}
@@ -63,10 +66,12 @@ def _restored_detector(
     content: dict[str, Any], arrays: dict[str, np.ndarray], density: Any
 ) -> RoundtripDetector:
     detector = RoundtripDetector(**content["parameters"])
-    if content["given_estimator"]:
-        detector.estimator = clone(density)
+    if content["given_estimator"] is not None:
+        detector.estimator = clone(density).set_params(
+            **restored_parameters(content["given_estimator"])
+        )
     detector.estimator_ = density
-    sigma = detector.sigma
+    sigma = content["scored_with_sigma"]
     detector.blurred_ = None if sigma is None else BlurredDensity.of(density, sigma)
     detector.n_features_in_ = density.n_features_in_
     if content["feature_names"] is not None:

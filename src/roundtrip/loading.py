@@ -57,11 +57,7 @@ def restored(
     content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device
 ) -> Roundtrip:
     """The estimator of `Roundtrip.file_parts`, on a device."""
-    parameters: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in content["parameters"].items()
-    }
-    est = Roundtrip(**parameters)
+    est = Roundtrip(**restored_parameters(content["parameters"]))
     est.latent_dim_ = content["latent_dim"]
     est.latent_dims_tried_ = dict(content["latent_dims_tried"])
     est.scaling_ = Scaling(
@@ -94,3 +90,11 @@ def restored(
     model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})
     est.model_ = model.eval().to(device)
     return est
+
+
+def restored_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of an estimator as they were before JSON made lists of tuples."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in parameters.items()
+    }

@@ -1,8 +1,9 @@
 """`RoundtripOD`: the detector as one of PyOD's; needs the extra ``roundtrip[pyod]``."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.detector import RoundtripDetector
@@ -22,7 +23,8 @@ class RoundtripOD(BaseDetector):
     Parameters
     ----------
     contamination : share of outliers in the data of `fit`, in (0, 0.5]; it sets `threshold_`.
-    estimator, random_state, verbose : as in `RoundtripDetector`.
+    estimator, sigma, gaussian_columns, trim, calibration_fraction, device, random_state, verbose :
+        as in `RoundtripDetector`.
 
     Attributes
     ----------
@@ -43,20 +45,30 @@ class RoundtripOD(BaseDetector):
         self,
         contamination: float = 0.1,
         estimator: Roundtrip | None = None,
+        sigma: float | Literal["auto"] | None = "auto",
+        gaussian_columns: bool = True,
+        trim: bool = True,
+        calibration_fraction: float = 0.2,
+        device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(contamination=contamination)
         self.estimator = estimator
+        self.sigma = sigma
+        self.gaussian_columns = gaussian_columns
+        self.trim = trim
+        self.calibration_fraction = calibration_fraction
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to the rows of `X`, `(rows, features)`; `y` is ignored."""
         self._set_n_classes(y)
-        self.detector_ = RoundtripDetector(
-            estimator=self.estimator, random_state=self.random_state, verbose=self.verbose
-        ).fit(X)
+        settings = dict(self.get_params(deep=False))
+        del settings["contamination"]  # PyOD sets the threshold
+        self.detector_ = RoundtripDetector(**settings).fit(X)
         self.decision_scores_ = -self.detector_.score_samples(X)
         self._process_decision_scores()
         return self

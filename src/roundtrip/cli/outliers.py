@@ -1,7 +1,7 @@
 """``roundtrip detect``: the odd rows of a table, and why they are odd."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Reference = Literal["held-out", "trimmed", "model"]
+
+
 @app.command()
 def detect(
     model: ModelFile,
@@ -33,6 +36,13 @@ def detect(
     rate: Annotated[
         float, typer.Option(help="Share of wrongly named rows allowed in the column `outlier`.")
     ] = 0.1,
+    reference: Annotated[
+        Reference | None,
+        typer.Option(
+            help="What p-values compare with: rows held out in `fit`, these without the clearly "
+            "odd ones (the default of fit --outliers), or rows that the model draws (of fit)."
+        ),
+    ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
@@ -60,7 +70,9 @@ def detect(
     detector.set_params(verbose=0 if quiet else 1)
     detector.estimator_.set_params(verbose=0 if quiet else 1)
     scores = detector.score_samples(X)
-    p_values = conformal_p_value(scores, detector.reference_scores())
+    if reference is None:
+        reference = "model" if detector.held_out_scores_ is None else "trimmed"
+    p_values = conformal_p_value(scores, detector.reference_scores(reference))
     result = pd.DataFrame(
         {"score": scores, "p_value": p_values, "outlier": discovered(p_values, rate)},
         index=X.index if isinstance(X, pd.DataFrame) else None,

@@ -93,6 +93,18 @@ class Dataset:
             test_groups=test_groups,
         )
 
+    def fitting_rows(self) -> tuple[NDArray, NDArray[np.int64] | None]:
+        """Train and validation rows together, and their labels, for what validates by itself.
+
+        >>> rows = np.zeros((4, 2))
+        >>> Dataset("toy", rows, rows[:1], rows).fitting_rows()[0].shape
+        (5, 2)
+        """
+        rows = np.concatenate([self.train, self.validation])
+        if self.train_labels is None or self.validation_labels is None:
+            return rows, None
+        return rows, np.concatenate([self.train_labels, self.validation_labels])
+
     def __repr__(self) -> str:
         shape = self.train.shape[1:]
         row = f"{shape[0]} features" if len(shape) == 1 else f"shape {shape}"
