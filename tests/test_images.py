@@ -41,6 +41,11 @@ def test_networks_of_table_s3_have_its_shapes(shape):
     side_by_side = D(torch.stack([rows, rows], dim=1))
     torch.testing.assert_close(side_by_side[:, 0], D(rows))
     assert G.second.out_features == shape[0] // 4 * (shape[1] // 4) * 128
+    # The label is joined at each stage.
+    assert [G.first.in_features, G.second.in_features] == [110, 1034]
+    assert [G.third.in_channels, G.last.in_channels] == [138, 74]
+    assert [H.first.out_channels, H.second.out_channels, H.third.out_features] == [64, 64, 1024]
+    assert [D.first.out_channels, D.second.out_channels, D.third.out_features] == [32, 64, 1024]
 
 
 def test_context_changes_what_is_generated():
@@ -73,6 +78,8 @@ def test_images_come_back_as_they_came(channels_first, kind):
         (np.zeros((2, 9, 8, 1)), "divide by 4"),
         (np.full((2, 8, 8, 1), 7.0), "between 0 and 1"),
         (np.full((2, 8, 8, 1), "a"), "numbers"),
+        (np.full((2, 8, 8, 1), 256), "between 0 and 255"),
+        (np.full((2, 8, 8, 1), -1), "between 0 and 255"),
     ],
 )
 def test_bad_images_are_named(X, word):
@@ -80,15 +87,24 @@ def test_bad_images_are_named(X, word):
         Roundtrip(**TINY).fit(X)
 
 
+def test_units_are_not_mixed_up(digits):
+    X = digits[0][:50]
+    whole = np.rint(X * 255).astype(np.uint8)
+    with pytest.raises(ValueError, match="multiply them by 255"):
+        Roundtrip(**TINY).fit(whole).score_samples(X)
+    with pytest.raises(ValueError, match="these reach 255"):
+        Roundtrip(**TINY).fit(X).score_samples(whole)
+
+
 def test_channels_first_and_last_give_the_same_fit(digits):
-    X = digits[0][:100]
+    X = np.concatenate([digits[0][start : start + 100] for start in (0, 100, 200)], axis=3)
     last = Roundtrip(**TINY).fit(X)
     first = Roundtrip(**TINY).fit(np.moveaxis(X, 3, 1))
     np.testing.assert_allclose(
         last.score_samples(X[:5]), first.score_samples(np.moveaxis(X[:5], 3, 1))
     )
-    assert first.sample(2).shape == (2, 1, 8, 8)
-    assert last.sample(2).shape == (2, 8, 8, 1)
+    assert first.sample(2).shape == (2, 3, 8, 8)
+    assert last.sample(2).shape == (2, 8, 8, 3)
 
 
 def test_bytes_have_the_density_of_bytes(digits):
@@ -127,6 +143,15 @@ def test_convolutions_can_be_trained_by_likelihood(digits):
     est = Roundtrip(network="conv", **TINY).fit(X[:100], context=y[:100])
     assert isinstance(est.model_.generator, ConvGenerator)
     assert np.isfinite(est.score_samples(X[:2], context=y[:2])).all()
+
+
+def test_noise_that_is_asked_for_is_learnt(digits):
+    fixed = Roundtrip(**TINY).fit(digits[0][:100])
+    assert fixed.sigma_ == pytest.approx(0.25)
+    learnt = Roundtrip(noise="diagonal", **TINY).fit(digits[0][:100])
+    assert len(np.unique(learnt.sigma_)) > 1
+    with pytest.raises(ValueError, match="one number a pixel"):
+        Roundtrip(network="conv", noise="mixture", **TINY).fit(digits[0][:100])
 
 
 def test_tables_need_table_networks():

@@ -1,6 +1,7 @@
 """`RoundtripClassifier`: Bayes' rule with class-conditional densities."""
 
 import warnings
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from roundtrip.parameters import check_choice
 
 ROUGH_DRAWS = 64
 NEGLIGIBLE = 12.0
-"""Nats below the best class at a first look from which on a class is not looked at again."""
+"""Nats below the best class from which on a first look at a class is enough."""
 
 NO_DOUBT = 1e-3
 
@@ -37,11 +38,12 @@ class ClassPosterior:
     ----------
     probability : `(rows, classes)`.
     std_error : `(rows, classes)`, of the probabilities, from the errors of the densities.
-    log_density : `(rows, classes)`, log p(x | y) in the units of X. Of classes that are far behind
-        at a first look, that first look.
+    log_density : `(rows, classes)`, log p(x | y) in the units of X. A first look, from a few draws,
+        where it decides: of classes that are far behind, and of one that is far ahead of all.
     log_density_error : `(rows, classes)`, its standard errors; NaN after a first look only.
     converged : `(rows,)` whether the densities of all classes that matter (with a probability of a
-        thousandth or more) are certain.
+        thousandth or more) are certain. That classes far behind at a first look (12 nats) do not
+        matter is assumed: a first look may be too low.
     """
 
     probability: np.ndarray
@@ -101,13 +103,13 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        _log_priors(self.priors, counts)  # a mistake in them is told now
         estimator = Roundtrip() if self.estimator is None else clone(self.estimator)
         if estimator.random_state is None:
             estimator.random_state = self.random_state
         estimator.fit(X, context=codes, max_time=max_time)
         self.n_features_in_ = estimator.n_features_in_
         self.classes_, self.class_count_, self.estimator_ = classes, counts, estimator
-        self._log_priors()  # a mistake in them is told now
         return self
 
     @classmethod
@@ -130,39 +132,50 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         if labels is None:
             raise ValueError("a classifier needs a density of classes: fit it with context=labels")
         classifier = cls(estimator, priors=priors)
-        classifier.classes_ = np.array(labels)
+        classifier.classes_ = _array_of(labels)
         counts = np.ones(len(labels)) if class_count is None else np.asarray(class_count)
-        if counts.shape != (len(labels),):
-            raise ValueError(f"class_count must be {len(labels)} numbers, one a class")
+        if counts.shape != (len(labels),) or not ((counts >= 0).all() and counts.any()):
+            raise ValueError(
+                f"class_count must be {len(labels)} numbers of rows, one a class, got "
+                f"{class_count!r}"
+            )
         classifier.class_count_ = counts
         classifier.n_features_in_ = estimator.n_features_in_
         classifier.estimator_ = estimator
-        classifier._log_priors()
+        _log_priors(priors, counts)
         return classifier
 
-    def posterior(self, X: Any) -> ClassPosterior:
-        """p(y | x) of the rows of `X`, `(rows, features)` or images, with error bars."""
+    def posterior(
+        self, X: Any, *, tol: float | None = None, max_evaluations: int | None = None
+    ) -> ClassPosterior:
+        """p(y | x) of the rows of `X`, `(rows, features)` or images, with error bars.
+
+        `tol` and `max_evaluations` are those of `Roundtrip.density`.
+        """
         check_is_fitted(self)
         layout = self.estimator_.image_layout_
         X = validate_data(
             self, X if layout is None else layout.flatten(X), dtype=np.float64, reset=False
         )
-        log_priors = self._log_priors()
+        log_priors = _log_priors(self.priors, self.class_count_)
         log_density = self._rough(X)
         error = np.full_like(log_density, np.nan)
-        joint = log_density + log_priors
-        matters = joint >= joint.max(axis=1, keepdims=True) - NEGLIGIBLE
-        certain = np.ones_like(matters)
-        for place, label in enumerate(self._labels):
-            rows = matters[:, place]
-            if rows.any():
-                with warnings.catch_warnings():
-                    # Of a class that a row is not of, no density need be certain: see `converged`.
-                    warnings.simplefilter("ignore", DensityWarning)
-                    result = self.estimator_.density(X[rows], context=label)
-                log_density[rows, place] = result.log_density
-                error[rows, place] = result.std_error
-                certain[rows, place] = result.converged
+        certain = np.ones(log_density.shape, dtype=bool)
+        estimated = np.zeros_like(certain)
+        while (wanted := self._in_play(log_density + log_priors) & ~estimated).any():
+            for place, label in enumerate(self._labels):
+                rows = wanted[:, place]
+                if rows.any():
+                    with warnings.catch_warnings():
+                        # Of a class that a row is not of, no density need be certain.
+                        warnings.simplefilter("ignore", DensityWarning)
+                        result = self.estimator_.density(
+                            X[rows], context=label, tol=tol, max_evaluations=max_evaluations
+                        )
+                    log_density[rows, place] = result.log_density
+                    error[rows, place] = result.std_error
+                    certain[rows, place] = result.converged
+            estimated |= wanted
         joint = log_density + log_priors
         probability = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         # Delta method: dp_k = p_k (dl_k - Σ_j p_j dl_j), errors of different classes independent.
@@ -180,7 +193,7 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log p(y | x), `(rows, classes)`."""
         result = self.posterior(X)
-        joint = result.log_density + self._log_priors()
+        joint = result.log_density + _log_priors(self.priors, self.class_count_)
         return joint - logsumexp(joint, axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -196,9 +209,16 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         assert context.labels is not None
         return list(context.labels)
 
+    def _in_play(self, joint: np.ndarray) -> np.ndarray:
+        """Which classes need a close look, `(rows, classes)`: none if one is far ahead of all."""
+        near = joint >= joint.max(axis=1, keepdims=True) - NEGLIGIBLE
+        return near & (near.sum(axis=1, keepdims=True) > 1)
+
     def _rough(self, X: np.ndarray) -> np.ndarray:
         """log p(x | y) of all classes at a first look, `(rows, classes)`."""
         est = self.estimator_
+        if not est.model_.has_posterior:  # a first look would say nothing: all classes are alike
+            return np.zeros((len(X), len(self.classes_)))
         assert est.context_ is not None
         points = torch.from_numpy(est.scaling_.apply(X)).to(est.model_.device)
         contexts = est.context_.encode(self._labels, len(self._labels))
@@ -213,21 +233,29 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         ]
         return np.stack(columns, axis=1) + est.scaling_.log_det
 
-    def _log_priors(self) -> np.ndarray:
-        """log p(y) of each class."""
-        count = len(self.classes_)
-        if self.priors is None:
-            probabilities = self.class_count_ / self.class_count_.sum()
-        elif isinstance(self.priors, str):
-            check_choice("priors", self.priors, ["uniform"])
-            probabilities = np.full(count, 1 / count)
-        else:
-            probabilities = np.asarray(self.priors, dtype=np.float64)
-            if probabilities.shape != (count,) or not (probabilities >= 0).all():
-                raise ValueError(
-                    f"priors must be {count} probabilities, one a class, got {self.priors!r}"
-                )
-            if not np.isclose(probabilities.sum(), 1.0):
-                raise ValueError(f"priors must sum to 1, but sum to {probabilities.sum():g}")
-        with np.errstate(divide="ignore"):
-            return np.log(probabilities)
+
+def _log_priors(priors: Any, class_count: np.ndarray) -> np.ndarray:
+    """log p(y) of each class, from its frequency or as given."""
+    count = len(class_count)
+    if priors is None:
+        probabilities = class_count / class_count.sum()
+    elif isinstance(priors, str):
+        check_choice("priors", priors, ["uniform"])
+        probabilities = np.full(count, 1 / count)
+    else:
+        probabilities = np.asarray(priors, dtype=np.float64)
+        if probabilities.shape != (count,) or not (probabilities >= 0).all():
+            raise ValueError(f"priors must be {count} probabilities, one a class, got {priors!r}")
+        if not np.isclose(probabilities.sum(), 1.0):
+            raise ValueError(f"priors must sum to 1, but sum to {probabilities.sum():g}")
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
+
+
+def _array_of(labels: Sequence[Hashable]) -> np.ndarray:
+    """Labels as an array; of objects where NumPy would make something else of them."""
+    if len({type(label) for label in labels}) == 1 and not isinstance(labels[0], tuple):
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array

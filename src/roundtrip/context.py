@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -34,8 +35,8 @@ class Context:
     def fit(cls, values: Any) -> Self:
         """Learn the classes, or the spread of the covariates.
 
-        Numbers with fractions and tables of numbers are covariates; anything else in one column
-        is labels.
+        Numbers with fractions and arrays of numbers of shape `(rows, columns)` are covariates;
+        anything else in one column is labels.
         """
         names = _names(values)
         column = _labels(values)
@@ -150,14 +151,15 @@ def _names(values: Any) -> tuple[str, ...] | None:
 
 def _labels(values: Any) -> list[Hashable] | None:
     """The values as class labels; None if they are numbers to be used as such."""
-    if not _are_tuples(values) and np.ndim(values) == 2 and np.shape(values)[1] > 1:
-        return None
+    if not _are_tuples(values) and np.ndim(values) == 2:
+        table = isinstance(values, pd.DataFrame) or np.asarray(values).dtype.kind not in "if"
+        if np.shape(values)[1] > 1 or not table:
+            return None
     column = _one_column(values)
-    if all(isinstance(value, float) for value in column) and not all(
-        value.is_integer() for value in column if not np.isnan(value)
-    ):
+    numbers = [value for value in column if isinstance(value, Real) and type(value) is not bool]
+    if len(numbers) == len(column) and any(value % 1 for value in numbers):
         return None
-    if any(value is None or value != value for value in column):  # NaN is not itself
+    if any(pd.api.types.is_scalar(value) and pd.isna(value) for value in column):
         raise ValueError("context has missing values; fill or drop their rows")
     return column
 

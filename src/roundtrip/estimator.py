@@ -46,9 +46,6 @@ from roundtrip.training.aggregate import MOST_ROWS as PRIOR_ROWS
 from roundtrip.training.aggregate import fit_prior
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
 
-IMAGE_LATENT_DIM = 16
-"""More let a class imitate the images of others, which blurs p(y | x)."""
-
 PRIOR_SHARE = 0.02
 """Of `max_time`, for the prior."""
 
@@ -71,7 +68,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         all of the features are each tried for a thirtieth of `max_epochs` or `max_time`, and
         training goes on with two thirds, or with the one of the best validation log-likelihood if
         that is clearly ahead (by 0.05 nats a feature). No trials, but two thirds, if they would be
-        shorter than 2 epochs or half a second; half for the adversarial objective.
+        shorter than 2 epochs or half a second; half for the adversarial objective. 16 for images.
     objective : "likelihood" maximises an importance-weighted bound on log p(x); "adversarial" is
         the paper's training; "hybrid" adds the paper's losses for the first third of training.
     noise : observation model p(x | z): "isotropic", N(G(z), sigma² I) as in the paper; "diagonal",
@@ -87,7 +84,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         rounding step is the probability of the value.
     network : "mlp" (the paper's leaky ReLU layers), "residual", or, for images, "conv".
     generator_hidden, encoder_hidden, discriminator_x_hidden, discriminator_z_hidden :
-        widths of the hidden layers (or residual blocks) of G, H, D_x and D_z.
+        widths of the hidden layers (or residual blocks) of G, H, D_x and D_z. "conv" has one fully
+        connected hidden layer each, of the first width.
     training_draws : draws of z a row for the bound.
     alpha, beta : weights of the roundtrip losses of x and z, eq. (14).
     learning_rate : of Adam. With the likelihood objective the matrices between hidden layers are
@@ -103,8 +101,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     pool_size : batches of earlier fakes shown to the discriminators.
     averaging : decay of the running average of G's and H's weights that is validated and kept;
         0 keeps the weights themselves (the paper).
-    sigma : observation noise in scaled units, or "auto": the value of `sigma_grid` with the best
-        validation log-likelihood.
+    sigma : observation noise in scaled units, or "auto": learnt with the networks; 0.25 for images
+        unless a noise is given; for the adversarial objective the value of `sigma_grid` with the
+        best validation log-likelihood.
     sigma_grid : candidates for sigma.
     sigma_epochs : epochs after which sigma is settled (the paper's 20), or None: sigma is chosen
         together with the weights that are kept.
@@ -289,8 +288,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         ----------
         X : `(rows, features)`.
         context : makes it a conditional density p(x | context): a class label a row, `(rows,)` of
-            anything hashable, or covariates, `(rows,)` or `(rows, columns)` of numbers (a column
-            of whole numbers counts as labels). Scoring and sampling then need a context, too.
+            anything hashable, or covariates, `(rows,)` or `(rows, columns)` of numbers (whole
+            numbers count as labels if they come as `(rows,)`, as covariates if as `(rows, 1)`).
+            Scoring and sampling then need a context, too.
         validation_data : rows to choose the best epoch by; None holds out a share of `X`.
         validation_context : their context.
         max_time : seconds after which training ends, best weights kept; its schedule is stretched
@@ -376,15 +376,13 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         self.latent_dims_tried_: dict[int, float] = {}
         time_left = None if max_time is None else max_time - (time.perf_counter() - start)
         result: TrainingResult | None = None
-        if self.latent_dim != "auto":
-            self.latent_dim_ = int(self.latent_dim)
+        if settings["latent_dim"] != "auto":
+            self.latent_dim_ = int(settings["latent_dim"])
         elif previous is not None:
             self.latent_dim_ = previous.latent_dim
         else:
             self.latent_dim_ = default_latent_dim(data.features, self.objective)
-            if layout is not None:
-                self.latent_dim_ = IMAGE_LATENT_DIM
-            elif search := search_latent_dim(settings, data, max_time=time_left, **shared):
+            if search := search_latent_dim(settings, data, max_time=time_left, **shared):
                 self.latent_dims_tried_ = search.tried
                 self.latent_dim_ = search.best.latent_dim
                 previous = search.best

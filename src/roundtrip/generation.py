@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.density.result import DensityEstimate
 from roundtrip.estimator import Roundtrip
@@ -51,8 +52,9 @@ def generate_images(
     """
     check_integer("per_class", per_class, minimum=1)
     check_choice("sort", sort, ORDERS)
-    context = getattr(est, "context_", None)
-    if getattr(est, "image_layout_", None) is None:
+    check_is_fitted(est)
+    context = est.context_
+    if est.image_layout_ is None:
         raise ValueError("the model is of a table, not of images: use sample")
     if context is None or context.labels is None:
         raise ValueError("the model has no classes: fit it with context=labels")

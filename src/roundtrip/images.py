@@ -9,6 +9,7 @@ from roundtrip.networks.conv import ImageShape
 
 COLOURS = (1, 3, 4)
 LARGEST_BYTE = 255.0
+FAR_TOO_BRIGHT = 10.0
 
 
 def are_images(X: Any) -> bool:
@@ -57,15 +58,15 @@ class ImageLayout:
             raise ValueError(
                 f"the sides of images must divide by 4, got {height} x {width}; pad or crop them"
             )
+        top = LARGEST_BYTE if X.dtype.kind in "ui" else 1.0
         if X.dtype.kind not in "buif":
             raise ValueError(f"images must be numbers, got {X.dtype}")
-        whole = X.dtype.kind in "bui"
-        if not whole and X.size and not (X.min() >= 0 and X.max() <= 1):
+        if not (X.min(initial=0) >= 0 and X.max(initial=0) <= top):
             raise ValueError(
-                "images of floating-point numbers must lie between 0 and 1; divide them by their "
-                "largest possible value"
+                f"images of {'whole' if top > 1 else 'floating-point'} numbers must lie between 0 "
+                f"and {top:g}; divide them by their largest possible value, or pass bytes"
             )
-        return cls(height, width, channels, first, LARGEST_BYTE if whole else 1.0)
+        return cls(height, width, channels, first, top)
 
     @property
     def shape(self) -> ImageShape:
@@ -88,9 +89,27 @@ class ImageLayout:
             raise ValueError(
                 f"the estimator was fitted on images of shape {self._array_shape}, got {X.shape}"
             )
+        self._check_unit(X)
         if self.channels_first:
             X = np.moveaxis(X, 1, 3)
         return X.reshape(len(X), self.features)
+
+    def _check_unit(self, X: np.ndarray) -> None:
+        """Refuse images in another unit than those of fit.
+
+        What a model generates may lie a little beyond its unit, bytes or not.
+        """
+        largest = X.max(initial=0)
+        if self.top == 1 and largest > FAR_TOO_BRIGHT:
+            raise ValueError(
+                "the estimator was fitted on images between 0 and 1, but these reach "
+                f"{largest:g}; divide them by their largest possible value"
+            )
+        if self.top > 1 and X.dtype.kind in "bf" and 0 < largest <= 1:
+            raise ValueError(
+                "the estimator was fitted on bytes, 0 to 255, but these images lie between 0 and "
+                "1; multiply them by 255"
+            )
 
     def unflatten(self, rows: np.ndarray) -> np.ndarray:
         """Rows as images in the layout in which they came; bytes are rounded and cut off."""

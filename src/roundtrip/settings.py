@@ -63,6 +63,9 @@ _IMAGES: dict[str, Any] = {
     "validation_rows": 500,
     "validation_samples": 5,
 }
+IMAGE_LATENT_DIM = 16
+"""More let a class imitate the images of others, which blurs p(y | x)."""
+
 AUTOMATIC: dict[str, dict[str, Any]] = {
     "likelihood": _LIKELIHOOD,
     "adversarial": _ADVERSARIAL,
@@ -131,8 +134,10 @@ def resolved(settings: Mapping[str, Any], *, images: bool = False) -> dict[str, 
         name: automatic[name] if name in automatic and _is_auto(value) else value
         for name, value in settings.items()
     }
-    if result["noise"] not in ("isotropic", "diagonal"):
-        result["sigma"] = settings["sigma"]  # the default of images is not for noise that learns it
+    if images and _is_auto(result["latent_dim"]):
+        result["latent_dim"] = IMAGE_LATENT_DIM
+    if not _is_auto(settings["noise"]):
+        result["sigma"] = settings["sigma"]  # noise that was asked for learns its width
     return result
 
 
@@ -159,6 +164,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         raise ValueError(
             "objective='adversarial' makes codes of N(0, I), so that prior must be 'normal', got "
             f"{settings['prior']!r}"
+        )
+    if settings["network"] == "conv" and settings["noise"] not in ("isotropic", "diagonal"):
+        raise ValueError(
+            f"network='conv' gives one number a pixel, so that noise must be 'isotropic' or "
+            f"'diagonal', got {settings['noise']!r}"
         )
     if settings["network"] == "residual":
         for name in ("generator_hidden", "encoder_hidden"):

@@ -13,6 +13,7 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive
 from roundtrip.density.importance import importance
 from roundtrip.density.laplace import laplace
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
+from roundtrip.density.randomness import seed_of
 from roundtrip.density.result import DensityEstimate, DensityWarning
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA, ConstantGaussian
@@ -92,7 +93,7 @@ def estimate(
     points = _as_points(x).to(model.device)
     seed = _seed(random_state)
 
-    def of_points(model: RoundtripModel, points: Tensor) -> DensityEstimate:
+    def of_points(model: RoundtripModel, points: Tensor, seed: int) -> DensityEstimate:
         _check_networks(model, points[:1])
         if method == "laplace":
             return laplace(model, points)
@@ -114,9 +115,9 @@ def estimate(
     model.eval()
     try:
         if model.context_dim:
-            result = _given_context(of_points, model, points, context)
+            result = _given_context(of_points, model, points, context, seed)
         else:
-            result = of_points(model, points)
+            result = of_points(model, points, seed)
     finally:
         model.train(was_training)
     if method == "adaptive":
@@ -125,12 +126,16 @@ def estimate(
 
 
 def _given_context(
-    of_points: Callable[[RoundtripModel, Tensor], DensityEstimate],
+    of_points: Callable[[RoundtripModel, Tensor, int], DensityEstimate],
     model: RoundtripModel,
     points: Tensor,
     context: Any,
+    seed: int,
 ) -> DensityEstimate:
-    """The rows of each context by the model for that context, put together in their order."""
+    """The rows of each context by the model for that context, put together in their order.
+
+    A row has other draws under another context, so that its errors are independent.
+    """
     contexts = _as_points(context).to(model.device)
     if contexts.shape != (len(points), model.context_dim):
         raise ValueError(
@@ -140,7 +145,7 @@ def _given_context(
     distinct, group = torch.unique(contexts, dim=0, return_inverse=True)
     order = torch.argsort(group, stable=True)
     parts = [
-        of_points(model.given(each), points[group == number])
+        of_points(model.given(each), points[group == number], seed_of(each.cpu().numpy(), seed))
         for number, each in enumerate(distinct)
     ]
     place = np.argsort(order.cpu().numpy())

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.blocks import map_blocks
-from roundtrip.density.importance import importance
 from roundtrip.model import RoundtripModel
 
 EVALUATIONS_PER_CALL = 4096
@@ -15,19 +14,17 @@ EVALUATIONS_PER_CALL = 4096
 
 @torch.no_grad()
 def first_look(model: RoundtripModel, x: Tensor, *, n_draws: int, seed: int) -> np.ndarray:
-    """log p(x) of `(rows, features)` points from `n_draws` draws around H(x), `(rows,)`.
+    """log p(x) of `(rows, features)` points from `n_draws` draws of H's posterior, `(rows,)`.
 
-    Too low where the encoder does not know the rows. With an encoder that gives a posterior all
-    rows share the same standard normal draws, so that a row's value does not depend on the others.
+    Too low where the encoder does not know the rows. All rows share the same standard normal draws,
+    so that a row's value does not depend on the others.
 
     >>> import torch
-    >>> model = RoundtripModel(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1), 1, sigma=0.5)
+    >>> G, H = torch.nn.Linear(1, 1), torch.nn.Linear(1, 2)
+    >>> model = RoundtripModel(G, H, 1, sigma=0.5, has_posterior=True)
     >>> first_look(model, torch.zeros(2, 1), n_draws=10, seed=0).shape
     (2,)
     """
-    if not model.has_posterior:
-        result = importance(model, x, n_samples=n_draws, scale=0.2, df=1.0, seed=seed)
-        return result.log_density
     model = model.with_precise_encoder()
     dim = model.latent_dim
     rng = np.random.default_rng(seed)

@@ -9,6 +9,13 @@ from torch.func import jvp, vmap
 from roundtrip.model import RoundtripModel, dtype_of
 from roundtrip.noise import ConstantGaussian
 
+NUMBERS_PER_CALL = 2**22
+
+
+def rows_per_call(model: RoundtripModel, features: int, most: int) -> int:
+    """Rows whose Jacobians are computed together: at most `most`, fewer if these are large."""
+    return max(1, min(most, NUMBERS_PER_CALL // (model.latent_dim * features)))
+
 
 def generator_jacobian(model: RoundtripModel, z: Tensor) -> tuple[Tensor, Tensor]:
     """G(z), `(rows, features)`, and its Jacobian, `(rows, features, latent_dim)`.

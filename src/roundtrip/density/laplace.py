@@ -7,16 +7,17 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.blocks import map_blocks
-from roundtrip.density.jacobian import generator_jacobian
+from roundtrip.density.jacobian import generator_jacobian, rows_per_call
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model import RoundtripModel
 
-ROWS_PER_CALL = 256
+MOST_ROWS_PER_CALL = 256
 
 
 def laplace(model: RoundtripModel, x: Tensor) -> DensityEstimate:
     """Approximate log p(x) for `(rows, features)` points; exact when G is linear."""
-    log_density = map_blocks(lambda block: _laplace(model, block), x, ROWS_PER_CALL)
+    size = rows_per_call(model, x.shape[1], MOST_ROWS_PER_CALL)
+    log_density = map_blocks(lambda block: _laplace(model, block), x, size)
     unknown = np.full(len(x), math.nan)
     return DensityEstimate(
         log_density=log_density.cpu().numpy(),

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
-from roundtrip.density.jacobian import generator_jacobian
+from roundtrip.density.jacobian import generator_jacobian, rows_per_call
 from roundtrip.model import RoundtripModel
 
-ROWS_PER_CALL = 64
+MOST_ROWS_PER_CALL = 64
 FIRST_DAMPING = 0.01
 MAX_STEPS = 12
 ENOUGH = 0.5
@@ -87,7 +87,7 @@ def expand(model: RoundtripModel, x: Tensor, z: Tensor) -> Expansion:
         generated, jacobian = generator_jacobian(model, block)
         return torch.cat([generated, jacobian.flatten(1)], dim=1).double()
 
-    both = map_blocks(flat, z, ROWS_PER_CALL)
+    both = map_blocks(flat, z, rows_per_call(model, features, MOST_ROWS_PER_CALL))
     generated, jacobian = both[:, :features], both[:, features:].unflatten(1, (features, -1))
     sigma = model.sigma.expand(features)
     residual = (x - generated) / sigma

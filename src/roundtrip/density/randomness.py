@@ -20,10 +20,22 @@ def row_generators(rows: np.ndarray, seed: int) -> list[np.random.Generator]:
     >>> a == b, a == c
     (True, False)
     """
+    return [np.random.Generator(np.random.Philox(key=_hash(row, seed, 16))) for row in rows]
+
+
+def seed_of(values: np.ndarray, seed: int) -> int:
+    """Another seed for each array of float64 values.
+
+    >>> import numpy as np
+    >>> seed_of(np.array([0.0]), 1) == seed_of(np.array([1.0]), 1)
+    False
+    """
+    return _hash(values, seed, 7)
+
+
+def _hash(values: np.ndarray, seed: int, n_bytes: int) -> int:
     # Adding zero turns -0.0 into 0.0: equal values must have equal bytes.
-    rows = np.ascontiguousarray(rows, dtype=np.float64) + 0.0
+    content = (np.asarray(values, dtype=np.float64) + 0.0).tobytes()
     salt = seed.to_bytes(8, "little")
-    keys = (hashlib.blake2b(row.tobytes(), digest_size=16, salt=salt).digest() for row in rows)
-    return [
-        np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little"))) for key in keys
-    ]
+    digest = hashlib.blake2b(content, digest_size=n_bytes, salt=salt).digest()
+    return int.from_bytes(digest, "little")

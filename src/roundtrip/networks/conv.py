@@ -3,9 +3,11 @@
 Images come and go as flat rows, `(rows, height * width * channels)`, channels last, so that to all
 other parts an image is a row of features. Sides must divide by 4: both G and H halve or double them
 twice. The table's G names one transposed convolution where two are needed to get from 7 x 7 to
-28 x 28; here the first has 64 channels, the second those of the image. It has batch norm in G and
-D_x; without it (`norm=False`) a row's output does not depend on a batch, and training by likelihood
-does not miss it.
+28 x 28; here the first has 64 channels, the second those of the image, and the label is joined
+before both. Two fully connected layers of H follow each other without a nonlinearity in the table,
+which makes them one; here a leaky ReLU is between them. The table has batch norm in G and D_x;
+without it (`norm=False`) a row's output does not depend on a batch, and training by likelihood does
+not miss it.
 """
 
 from typing import Any
@@ -50,7 +52,7 @@ class ConvGenerator(nn.Module):
         self.first = linear(latent_dim + context_dim, hidden, generator)
         self.second = linear(hidden + context_dim, flat, generator)
         self.third = _up(channels[0] + context_dim, channels[1], generator)
-        self.last = _up(channels[1], colours, generator)
+        self.last = _up(channels[1] + context_dim, colours, generator)
         self.norms = nn.ModuleList(
             [nn.BatchNorm1d(hidden), nn.BatchNorm1d(flat), nn.BatchNorm2d(channels[1])]
             if norm
@@ -63,7 +65,7 @@ class ConvGenerator(nn.Module):
         hidden = _leaky(self.norms[0](self.first(codes)))
         hidden = _leaky(self.norms[1](self.second(torch.cat([hidden, context], dim=1))))
         image = _with_channels(hidden.view(-1, *self.small), context)
-        image = _leaky(self.norms[2](self.third(image)))
+        image = _with_channels(_leaky(self.norms[2](self.third(image))), context)
         return torch.sigmoid(self.last(image)).permute(0, 2, 3, 1).flatten(1)
 
 

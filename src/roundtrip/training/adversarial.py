@@ -63,6 +63,8 @@ class AdversarialObjective:
         self.beta = beta
         self._discriminators = nn.ModuleList([discriminator_x, discriminator_z])
         self._generator = generator
+        norms = nn.BatchNorm1d | nn.BatchNorm2d
+        self._batch_norm_in_g = any(isinstance(part, norms) for part in model.generator.modules())
         seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
         self._pool_x = FakePool(pool_size, seed)
         self._pool_z = FakePool(pool_size, seed + 1)
@@ -97,9 +99,7 @@ class AdversarialObjective:
 
         # G and H: L(G, H) = L_GAN(G) + L_GAN(H) + L_RT(G, H).
         fake_z = self.model.encode(rows)
-        # G is the largest network: both of its calls go through it as one batch.
-        codes = torch.cat([beside(z), beside(fake_z)])
-        fake_x, roundtrip_x = self.model.generate(codes).split(len(x))
+        fake_x, roundtrip_x = self._generated(beside(z), beside(fake_z))
         roundtrip_z = self.model.encode(beside(fake_x))
         losses = {
             "g_adversarial": (D_x(beside(fake_x)) - 1).square().mean(),  # eq. (13)
@@ -128,6 +128,14 @@ class AdversarialObjective:
         losses["d_z"] = self._discriminator_loss(D_z, z, self._pool_z.exchange(fake_z.detach()))
         self._update(self._optimizer_d, losses["d_x"] + losses["d_z"])
         return {name: loss.detach() for name, loss in losses.items()}
+
+    def _generated(self, drawn: Tensor, encoded: Tensor) -> tuple[Tensor, Tensor]:
+        """G of two batches of codes."""
+        if self._batch_norm_in_g:  # it must not mix them
+            return self.model.generate(drawn), self.model.generate(encoded)
+        # G is the largest network: both go through it as one batch.
+        fake_x, roundtrip_x = self.model.generate(torch.cat([drawn, encoded])).split(len(drawn))
+        return fake_x, roundtrip_x
 
     def state_dict(self) -> dict[str, Any]:
         """All that further steps depend on."""
