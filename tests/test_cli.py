@@ -429,7 +429,7 @@ def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path, monkeypatch
     assert scores["score"].idxmin() == 2
     detector = RoundtripDetector.load(tmp_path / "odd.rt")
     np.testing.assert_allclose(scores["score"], detector.score_samples(frame))
-    np.testing.assert_allclose(scores["p_value"], detector.p_value(frame, reference="trimmed"))
+    np.testing.assert_allclose(scores["p_value"], detector.p_value(frame))
 
 
 def test_detect_takes_a_density_and_outliers_have_settings_of_their_own(here):

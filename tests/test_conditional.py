@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from oracles import LinearModel
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -216,7 +217,8 @@ def test_numbers_with_fractions_and_tables_are_covariates():
     assert Context.fit([0, 0.5, 1]).labels is None
     assert Context.fit(np.ones((3, 2))).width == 2
     years = np.array([[1990], [2010], [2011]])
-    assert Context.fit(years).width == 1
+    for kind in (np.int64, np.uint16, np.float32):
+        assert Context.fit(years.astype(kind)).width == 1
     assert Context.fit(years[:, 0]).width == 3
     assert Context.fit(np.array([["a"], ["b"]])).labels == ("a", "b")
     with pytest.raises(ValueError, match="missing values"):
@@ -305,6 +307,37 @@ def test_posterior_follows_from_the_densities(objective):
     joint = np.stack([est.score_samples(X[:20], context=label) for label in range(3)], axis=1)
     expected = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
     np.testing.assert_allclose(result.probability, expected, atol=1e-4)
+
+
+def test_without_a_first_look_every_class_is_estimated_whatever_its_prior():
+    X, y = three_gaussians(300, seed=0)
+    est = Roundtrip(objective="adversarial", random_state=0, **TINY).fit(X, context=y)
+    rare = 1e-9
+    classifier = RoundtripClassifier.from_density(est, priors=[rare, 0.0, 1 - rare])
+    result = classifier.posterior(X[:5])
+    np.testing.assert_array_equal(result.probability[:, 1], 0)
+    assert np.isfinite(result.log_density_error[:, [0, 2]]).all()
+
+
+def test_errors_under_different_contexts_are_independent():
+    """With a G that ignores the context, one set of draws for all would give one value for all."""
+    oracle = LinearModel(2, 3)
+    W, b = oracle.model.generator.weight, oracle.model.generator.bias
+    back, shift = oracle.model.encoder.weight, oracle.model.encoder.bias
+    model = RoundtripModel(
+        linear(torch.cat([W, torch.zeros(3, 2)], dim=1), b),
+        linear(torch.cat([back, torch.zeros(2, 2)], dim=1), shift),
+        2,
+        sigma=oracle.sigma,
+        context_dim=2,
+    )
+    x = oracle.points(400)
+    errors = [
+        estimate(model, x, context=torch.eye(2)[[place] * 400], tol=0.1).log_density
+        - oracle.log_density(x)
+        for place in (0, 1)
+    ]
+    assert abs(np.corrcoef(errors)[0, 1]) < 4 / np.sqrt(400)
 
 
 def test_classes_may_be_anything_hashable():

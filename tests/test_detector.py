@@ -103,6 +103,20 @@ def test_false_discovery_rate_is_kept_over_repeats(outliers, reference, rng):
     assert np.mean(found) > 0.8
 
 
+@pytest.mark.parametrize("reference", ["held-out", "trimmed"])
+def test_of_clean_rows_hardly_any_is_discovered(reference, rng):
+    """With many held-out rows p-values can be small enough for single discoveries."""
+    detector = RoundtripDetector(estimator=short(1), random_state=0)
+    detector.fit(rng.normal(size=(20_000, 1)))
+    p_values = detector.p_value(rng.normal(size=(20_000, 1)), reference=reference)
+    assert (p_values < 0.01).mean() < 0.015
+    discoveries = [
+        detector.discoveries(rng.normal(size=(500, 1)), reference=reference).any()
+        for _ in range(20)
+    ]
+    assert np.mean(discoveries) <= 0.3  # 0.1 is asked for, of one and the same reference
+
+
 def test_explanation_names_the_corrupted_feature(rng):
     mixing = rng.normal(size=(3, 10))
 
@@ -210,7 +224,7 @@ def test_scores_are_those_of_the_fitted_generator_with_wide_noise(rng):
     """The mixture of many codes agrees with the certified estimate under the same noise."""
     X = rng.normal(size=(400, 2))
     detector = RoundtripDetector(
-        estimator=brief(2), gaussian_columns=False, trim=False, random_state=0
+        estimator=brief(2), sigma=2.0, gaussian_columns=False, trim=False, random_state=0
     ).fit(X)
     result = detector.estimator_.density(X[:20], sigma=detector.blurred_.sigma, tol=0.02)
     np.testing.assert_allclose(detector.score_samples(X[:20]), result.log_density, atol=0.06)
@@ -246,6 +260,25 @@ def test_a_density_of_any_noise_scores_by_itself(rng):
         RoundtripDetector(estimator=3).fit(X)
     detector = RoundtripDetector(estimator=density, sigma=None, trim=False, random_state=0).fit(X)
     assert detector.p_value([[9.0, 9.0]])[0] < 0.05
+
+
+@pytest.mark.parametrize(
+    ("scale", "gaussian_columns", "wide"),
+    [
+        (None, True, True),
+        (None, False, False),
+        ("standard", False, True),
+        ("minmax", True, False),
+    ],
+)
+def test_wide_noise_is_for_columns_of_its_unit(scale, gaussian_columns, wide, rng):
+    detector = RoundtripDetector(
+        estimator=brief(2).set_params(scale=scale),
+        gaussian_columns=gaussian_columns,
+        random_state=0,
+    )
+    detector.fit(100 * rng.normal(size=(200, 2)))
+    assert (detector.blurred_ is not None) == wide
 
 
 def test_a_failed_fit_leaves_the_detector_as_it_was(fitted):

@@ -41,9 +41,10 @@ class ClassPosterior:
     log_density : `(rows, classes)`, log p(x | y) in the units of X. A first look, from a few draws,
         where it decides: of classes that are far behind, and of one that is far ahead of all.
     log_density_error : `(rows, classes)`, its standard errors; NaN after a first look only.
-    converged : `(rows,)` whether the densities of all classes that matter (with a probability of a
-        thousandth or more) are certain. That classes far behind at a first look (12 nats) do not
-        matter is assumed: a first look may be too low.
+    converged : `(rows,)` whether the probabilities are certain: no class is in doubt after a first
+        look (one is 12 nats ahead of all), or the densities of those that are, and that have a
+        probability of a thousandth or more, have converged. That a class far behind at a first
+        look does not matter is assumed: a first look may be too low.
     """
 
     probability: np.ndarray
@@ -162,7 +163,11 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         error = np.full_like(log_density, np.nan)
         certain = np.ones(log_density.shape, dtype=bool)
         estimated = np.zeros_like(certain)
-        while (wanted := self._in_play(log_density + log_priors) & ~estimated).any():
+        if self.estimator_.model_.has_posterior:
+            wanted = self._in_play(log_density + log_priors)
+        else:  # nothing is known of any class yet
+            wanted = np.broadcast_to(np.isfinite(log_priors), certain.shape)
+        while wanted.any():
             for place, label in enumerate(self._labels):
                 rows = wanted[:, place]
                 if rows.any():
@@ -176,6 +181,7 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
                     error[rows, place] = result.std_error
                     certain[rows, place] = result.converged
             estimated |= wanted
+            wanted = self._in_play(log_density + log_priors) & ~estimated
         joint = log_density + log_priors
         probability = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         # Delta method: dp_k = p_k (dl_k - Σ_j p_j dl_j), errors of different classes independent.
@@ -217,7 +223,7 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
     def _rough(self, X: np.ndarray) -> np.ndarray:
         """log p(x | y) of all classes at a first look, `(rows, classes)`."""
         est = self.estimator_
-        if not est.model_.has_posterior:  # a first look would say nothing: all classes are alike
+        if not est.model_.has_posterior:  # a first look would say nothing
             return np.zeros((len(X), len(self.classes_)))
         assert est.context_ is not None
         points = torch.from_numpy(est.scaling_.apply(X)).to(est.model_.device)

@@ -5,6 +5,12 @@ from scipy.stats import false_discovery_control
 
 from roundtrip.parameters import check_number
 
+TAIL = 0.1
+"""Share of the scores that are not odd by whose fall the tail is judged."""
+
+LEAST_FALL = 1.5
+"""Nats by which the tail falls, at the least, from where it begins to the fence."""
+
 
 def conformal_p_value(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Share of `reference` scores, sorted, that are as low as each of `scores`, counting itself.
@@ -18,8 +24,36 @@ def conformal_p_value(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
     return (1 + np.searchsorted(reference, scores, side="right")) / (1 + len(reference))
 
 
+def without_outliers(scores: np.ndarray, fence: float) -> np.ndarray:
+    """Sorted scores with what lies below `fence` replaced by what would if there were no outliers.
+
+    Usual rows lie there, too; only to leave all of them out would give each the smallest p-value.
+    The lowest tenth of the others suggests how many, and where: an exponential tail goes on.
+
+    >>> usual = np.sort(-np.random.default_rng(0).exponential(size=1000))
+    >>> outliers = np.full(200, -50.0)
+    >>> tail = without_outliers(np.concatenate([outliers, usual]), fence=-4.0)
+    >>> bool((tail > -15).all()), 5 < (tail < -4).sum() < 40  # 18 of an exponential tail
+    (True, True)
+    """
+    kept = scores[scores >= fence]
+    start = np.quantile(kept, TAIL)
+    excess, reach = start - kept[kept <= start], start - fence
+    if reach <= 0:  # scores that are all alike have no tail
+        return kept
+    # The mean of an exponential that ends at the fence is shorter by the correction below; that of
+    # a tail which hardly falls up to there tells nothing beyond.
+    mean = max(excess.mean(), reach / 100)  # less would be no tail either
+    for _ in range(100):
+        longer = excess.mean() + reach / np.expm1(reach / mean)
+        mean = np.clip(longer, reach / 100, reach / LEAST_FALL)
+    count = round(len(excess) / np.expm1(reach / mean))
+    steps = np.arange(count, 0, -1) - 0.5
+    return np.concatenate([fence + mean * np.log(steps / max(count, 1))[::-1], kept])
+
+
 def discovered(p_values: np.ndarray, rate: float) -> np.ndarray:
-    """Which rows can be named if, on average, a share `rate` of them may be wrong, `(rows,)`.
+    """Which rows can be named if, on average, at most a share `rate` may be wrong, `(rows,)`.
 
     >>> discovered(np.array([0.001, 0.9, 0.04]), rate=0.1).tolist()
     [True, False, True]

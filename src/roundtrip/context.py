@@ -152,7 +152,7 @@ def _names(values: Any) -> tuple[str, ...] | None:
 def _labels(values: Any) -> list[Hashable] | None:
     """The values as class labels; None if they are numbers to be used as such."""
     if not _are_tuples(values) and np.ndim(values) == 2:
-        table = isinstance(values, pd.DataFrame) or np.asarray(values).dtype.kind not in "if"
+        table = isinstance(values, pd.DataFrame) or np.asarray(values).dtype.kind not in "iuf"
         if np.shape(values)[1] > 1 or not table:
             return None
     column = _one_column(values)

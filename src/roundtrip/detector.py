@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from roundtrip.blurred import CENTRES, BlurredDensity
-from roundtrip.conformal import conformal_p_value, discovered
+from roundtrip.conformal import conformal_p_value, discovered, without_outliers
 from roundtrip.density import DensityWarning
 from roundtrip.estimator import Roundtrip
 from roundtrip.explanation import Explanation, Surprises
@@ -64,7 +64,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
     estimator : the density to fit, a `Roundtrip`; None: a small one with isotropic noise.
     sigma : noise that rows are scored with, in the density's scaled units. None: the density's own;
         another than its own needs isotropic noise. "auto": 2, which is for columns of standard
-        deviation 1, or None if `estimator` scales columns to other units or has other noise.
+        deviation 1, or None if the columns of `estimator` have other units or it has other noise.
     gaussian_columns : whether columns are made Gaussian first, or only standardised.
     trim : whether clearly odd training rows are left out.
     calibration_fraction : share of the rows held out for p-values.
@@ -215,9 +215,9 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
             training did not see. For rows of the same origin the p-value is then uniform whatever
             the density is worth, and at least 1 / (1 + held-out rows). If `fit` had outliers, so
             has the reference: p-values are then relative to those, and larger. "trimmed": held-out
-            rows without the clearly odd ones, for such data; approximate, as usual rows far out
-            are left out, too. "model": draws from the fitted density, which hold no outliers, but
-            are only as good as the fit; the default of `from_density`.
+            rows with those beyond the fence of ``contamination="auto"`` replaced by a tail that the
+            others suggest, for such data; approximate. "model": draws from the fitted density,
+            which hold no outliers, but are only as good as the fit; the default of `from_density`.
         """
         return conformal_p_value(self.score_samples(X), self.reference_scores(reference))
 
@@ -230,10 +230,10 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         scores = self.model_scores_ if reference == "model" else self.held_out_scores_
         if scores is None:
             raise ValueError("a detector made from a density has no held-out rows")
-        return scores[scores >= _fence(scores)] if reference == "trimmed" else scores
+        return without_outliers(scores, _fence(scores)) if reference == "trimmed" else scores
 
     def discoveries(self, X: Any, *, rate: float = 0.1, reference: str | None = None) -> np.ndarray:
-        """Which rows of `X` are outliers if, on average, a share `rate` of those named may be none.
+        """Which rows of `X` are outliers if, on average, at most a share `rate` may be none.
 
         Benjamini and Hochberg's procedure on the p-values of this batch: `(rows,)` of bool. With
         the default reference it names rows that are odder than those of `fit`; if those had
@@ -320,8 +320,10 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         if self.estimator is None:
             return SIGMA
         settings = resolved(self.estimator.get_params())
-        usual = settings["noise"] == "isotropic" and settings["scale"] in ("standard", None)
-        return SIGMA if usual else None
+        scaled = settings["scale"] == "standard" or (
+            settings["scale"] is None and self.gaussian_columns
+        )
+        return SIGMA if scaled and settings["noise"] == "isotropic" else None
 
     def _compare_with_draws(self) -> np.ndarray:
         seed = self.estimator_.scoring_seed_ + 2  # others than the codes that scoring uses

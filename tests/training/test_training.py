@@ -18,12 +18,21 @@ from roundtrip.training.pool import FakePool
 class Setup:
     """A tiny training problem with all its parts at hand."""
 
-    def __init__(self, *, averaging=0.0, learning_rate=1e-3, rows=256, selection_epochs=None):
+    def __init__(
+        self,
+        *,
+        averaging=0.0,
+        learning_rate=1e-3,
+        rows=256,
+        selection_epochs=None,
+        batch_norm_in_g=False,
+    ):
         generator = torch.Generator().manual_seed(0)
         self.data = torch.randn(rows, 3, generator=generator)
-        model = RoundtripModel(
-            mlp(2, 3, (16, 16), generator=generator), mlp(3, 2, (16,), generator=generator), 2, 1.0
-        )
+        G = mlp(2, 3, (16, 16), generator=generator)
+        if batch_norm_in_g:
+            G = torch.nn.Sequential(G, torch.nn.BatchNorm1d(3))
+        model = RoundtripModel(G, mlp(3, 2, (16,), generator=generator), 2, 1.0)
         self.objective = AdversarialObjective(
             model,
             discriminator(3, (16, 16), generator=generator),
@@ -68,9 +77,10 @@ def test_training_changes_every_weight_of_every_network(averaging):
     assert len(still) <= 2
 
 
-def test_losses_and_gradients_are_those_of_the_paper():
+@pytest.mark.parametrize("batch_norm_in_g", [False, True])
+def test_losses_and_gradients_are_those_of_the_paper(batch_norm_in_g):
     """Eq. (13)-(15), computed by hand on the first batch."""
-    setup = Setup()
+    setup = Setup(batch_norm_in_g=batch_norm_in_g)
     networks = copy.deepcopy(setup.objective.networks).train()
     G, H = networks["model"].generator, networks["model"].encoder
     D_x, D_z = networks["discriminator_x"], networks["discriminator_z"]

@@ -1,7 +1,7 @@
 """``roundtrip detect``: the odd rows of a table, and why they are odd."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Reference = Literal["held-out", "trimmed", "model"]
-
-
 @app.command()
 def detect(
     model: ModelFile,
@@ -37,10 +34,10 @@ def detect(
         float, typer.Option(help="Share of wrongly named rows allowed in the column `outlier`.")
     ] = 0.1,
     reference: Annotated[
-        Reference | None,
+        str | None,
         typer.Option(
-            help="What p-values compare with: rows held out in `fit`, these without the clearly "
-            "odd ones (the default of fit --outliers), or rows that the model draws (of fit)."
+            help="What p-values compare with: held-out, rows that `fit --outliers` did not train "
+            "on; trimmed, these without outliers; or model, rows that the model draws."
         ),
     ] = None,
     device: Device = "auto",
@@ -50,7 +47,8 @@ def detect(
 
     MODEL is one of `fit --outliers`, or of `fit`: p-values are then by comparison with rows that
     the model generates itself. `outlier` marks rows so that at most a share --rate of them should
-    be none (false-discovery rate).
+    be none (false-discovery rate). If the rows of `fit --outliers` had outliers, too, compare with
+    the others: --reference trimmed.
 
     \b
     Example:
@@ -70,8 +68,6 @@ def detect(
     detector.set_params(verbose=0 if quiet else 1)
     detector.estimator_.set_params(verbose=0 if quiet else 1)
     scores = detector.score_samples(X)
-    if reference is None:
-        reference = "model" if detector.held_out_scores_ is None else "trimmed"
     p_values = conformal_p_value(scores, detector.reference_scores(reference))
     result = pd.DataFrame(
         {"score": scores, "p_value": p_values, "outlier": discovered(p_values, rate)},
@@ -84,6 +80,12 @@ def detect(
     explained = detector.explain(rows).to_frame()
     shown = result.iloc[oddest].reset_index(names="row")
     show(shown.join(explained.reset_index(drop=True)), total=int(result["outlier"].sum()))
+    if not quiet and reference is None and detector.n_trimmed_:
+        typer.echo(
+            f"{detector.n_trimmed_} rows of fit were clearly odd: if they were outliers, "
+            "--reference trimmed compares with the others only",
+            err=True,
+        )
 
 
 def show(table: "pd.DataFrame", total: int) -> None:

@@ -6,14 +6,15 @@ are climbed from H(x) and from the bank (the posterior of an adversarially train
 several modes, and H knows only one); and the prior itself, which bounds the weights. Draws come in
 rounds. While the weights are uneven, the mixture is refitted to all draws so far and tried out
 anew. When it is settled, the draws that tried it out tell how many are needed, and so many are made
-for the estimate.
+for the estimate. (Should these show the proposal to be poor, all begins anew; should they turn out
+too few, more are made.)
 
 The estimate consists of these alone, each weighted by the density it was drawn from, and is
-therefore unbiased given its proposal. Weighting earlier draws by a mixture that was fitted to them
-would pull it down, the more, the more latent dimensions there are. Counting the draws of the trial,
-and stopping as soon as the error seems small enough, would pull it up: weights are bounded above
-rather than below, so that an error seems small when the estimate is high (0.008 nats at a tolerance
-of 0.05, on the mixture of Fig. 2).
+therefore unbiased given its proposal and their number. Weighting earlier draws by a mixture that
+was fitted to them would pull it down, the more, the more latent dimensions there are. Counting the
+draws of the trial, and stopping as soon as the error seems small enough, would pull it up: weights
+are bounded above rather than below, so that an error seems small when the estimate is high (0.008
+nats at a tolerance of 0.05, on the mixture of Fig. 2).
 """
 
 import math

@@ -41,7 +41,7 @@ def fig2(request: Request) -> str:
     log = Log(len(SIMULATIONS) * len(methods), quiet=request.quiet)
     for dataset in SIMULATIONS:
         for method in methods:
-            key = _key(request, dataset, method)
+            key = run_key(request, dataset, method)
             if not _density_file(request, key).exists():
                 runs.forget(key)  # its part of the picture is lost
             log.run(runs, key, partial(_measure, request, key), "gap_to_truth")
@@ -51,7 +51,8 @@ def fig2(request: Request) -> str:
     return text
 
 
-def _key(request: Request, dataset: str, method: str) -> dict[str, Any]:
+def run_key(request: Request, dataset: str, method: str) -> dict[str, Any]:
+    """What a run is known by."""
     budget = request.seconds(method, own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = settings_name(_estimator(method))
     return {
@@ -67,12 +68,19 @@ def _estimator(method: str) -> Any:
     return make_method(method, seed=0, latent_dim=2, scale=None)
 
 
+def fitted_simulation(
+    request: Request, key: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any], SimulatedData]:
+    """The estimator of a run, how its fit went, and the data, whose first rows it has not seen."""
+    rows, test_rows = sizes(quick=request.quick)
+    data = SIMULATIONS[key["dataset"]].make(rows, key["seed"])
+    return *fitted(request, key, _estimator(key["method"]), data.X[test_rows:]), data
+
+
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     dataset = key["dataset"]
-    rows, test_rows = sizes(quick=request.quick)
-    data = SIMULATIONS[dataset].make(rows, key["seed"])
-    test, train = data.X[:test_rows], data.X[test_rows:]
-    est, record = fitted(request, key, _estimator(key["method"]), train)
+    est, record, data = fitted_simulation(request, key)
+    test = data.X[: sizes(quick=request.quick)[1]]
     tol = tolerance(key["method"])
     scores, details = log_density(est, test, quick=request.quick, tol=tol)
     gap = scores - data.log_density(test)
@@ -153,7 +161,7 @@ def _truth(request: Request, dataset: str) -> np.ndarray:
 
 
 def _estimated(request: Request, dataset: str, method: str) -> np.ndarray:
-    return np.load(_density_file(request, _key(request, dataset, method))).astype(np.float64)
+    return np.load(_density_file(request, run_key(request, dataset, method))).astype(np.float64)
 
 
 def divergence(truth: np.ndarray, estimated: np.ndarray, area: float) -> float:
@@ -170,7 +178,7 @@ def divergence(truth: np.ndarray, estimated: np.ndarray, area: float) -> float:
 
 def _page(request: Request, runs: Runs, methods: list[str]) -> str:
     records = {
-        method: [runs[_key(request, dataset, method)] for dataset in SIMULATIONS]
+        method: [runs[run_key(request, dataset, method)] for dataset in SIMULATIONS]
         for method in methods
     }
     rows = []

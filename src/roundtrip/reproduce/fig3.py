@@ -160,7 +160,7 @@ def _page(request: Request, runs: Runs) -> str:
         "## MNIST",
         f"{mnist['train_rows']:,} images, {told(mnist)}. Bayes classification by density is right "
         f"for {_share(mnist)} of {mnist['test_images']:,} test images "
-        f"({mnist['classify_seconds']:.0f} s; the densities that matter are certain for "
+        f"({mnist['classify_seconds']:.0f} s; probabilities are certain for "
         f"{mnist['posterior_converged']:.1%}). Rows are the true digits, columns the predicted:",
         markdown_table(header, confusion),
         f"A convolutional network trained on real digits ({quality['recogniser_accuracy']:.2%} on "

@@ -1,6 +1,7 @@
 """Fig. S1: prior, likelihood and proposals along the first latent coordinate."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,25 +10,26 @@ import torch
 from roundtrip.density.adaptive import settled_proposal
 from roundtrip.density.importance import encoded
 from roundtrip.density.proposals import student_t_log_prob
-from roundtrip.estimator import Roundtrip
 from roundtrip.plots import lines
-from roundtrip.reproduce.fits import fitted, settings_name, told
-from roundtrip.reproduce.methods import PAPER, make_method
+from roundtrip.reproduce.fig2 import PAPER_BUDGET, fitted_simulation, run_key
+from roundtrip.reproduce.fits import told
+from roundtrip.reproduce.methods import PAPER
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
-from roundtrip.reproduce.simulations import ROWS, SIMULATIONS, TEST_ROWS
 
-PAPER_BUDGET, QUICK_BUDGET = 900.0, 20.0
+DATASET = "involute"
+QUICK_BUDGET = 20.0
 POINT = (3.0, 3.0)
 PAPER_DRAWS = 40_000
 Z_1 = np.linspace(-4, 4, 801)
 
 
 def fig_s1(request: Request) -> str:
-    """Fit the paper's preset to the involute; the picture, and its figures in Markdown."""
+    """The paper's preset on the involute; the picture, and its figures in Markdown."""
     request.refuse("methods", "seeds", "budget")
     budget = request.seconds(PAPER, own=PAPER_BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
-    key = {"seed": 0, "budget": budget, "settings": settings_name(_estimator())}
+    request = replace(request, paper_budget=budget)
+    key = run_key(request, DATASET, PAPER)
     record = Log(1, quiet=request.quiet).run(
         request.runs(), key, lambda: _measure(request, key), "log_density"
     )
@@ -48,15 +50,11 @@ def fig_s1(request: Request) -> str:
     return text
 
 
-def _estimator() -> Roundtrip:
-    return make_method(PAPER, seed=0, latent_dim=2, scale=None)
-
-
 @torch.no_grad()
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
-    data = SIMULATIONS["involute"].make(ROWS, key["seed"])
     with torch.enable_grad():
-        est, record = fitted(request, key, _estimator(), data.X[TEST_ROWS:])
+        # The model is that of Fig. 2, if it was kept.
+        est, record, data = fitted_simulation(replace(request, name="fig2"), key)
     model = est.model_
     x = torch.tensor([POINT], dtype=torch.float64, device=model.device)
     start = encoded(model, x)

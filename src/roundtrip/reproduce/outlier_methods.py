@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from roundtrip.baselines import BASELINES
-from roundtrip.detector import RoundtripDetector
+from roundtrip.detector import MOST_ROWS, RoundtripDetector
 from roundtrip.estimator import Roundtrip
 from roundtrip.parameters import check_choice
 from roundtrip.reproduce.methods import DEFAULT, PAPER
@@ -41,8 +41,9 @@ CONSTANTS = [OC_SVM_ROWS, PAPER_EVALUATIONS]
 
 HOW_THEY_ARE_USED = (
     "Columns are standardised for OC-SVM, k-NN and LOF, as the flows do themselves; OC-SVM sees at "
-    f"most {OC_SVM_ROWS:,} rows; the paper's preset scores a row by {PAPER_EVALUATIONS} "
-    "evaluations of G. Otherwise settings are the defaults of their libraries."
+    f"most {OC_SVM_ROWS:,} rows, the network of Roundtrip {MOST_ROWS:,}; the paper's preset scores "
+    f"a row by {PAPER_EVALUATIONS} evaluations of G. Otherwise settings are the defaults of their "
+    "libraries."
 )
 
 Oddness = Callable[[np.ndarray], np.ndarray]

@@ -174,7 +174,9 @@ def _biased(est: Roundtrip, data: Dataset, correct: np.ndarray, sizes: _Sizes) -
     gain = scores - correct[: sizes.rows]
     return {
         "log_likelihood": float(correct.mean() + gain.mean()),
-        "standard_error_over_rows": _standard_error(correct),
+        "standard_error_over_rows": float(
+            np.hypot(_standard_error(correct), _standard_error(gain))
+        ),
         "gain": float(gain.mean()),
         "gain_standard_error": _standard_error(gain),
         "test_rows": len(scores),
