@@ -29,7 +29,7 @@ from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log, Runs
 from roundtrip.reproduce.simulations import MIXTURE, MIXTURE_SD, SIMULATIONS, sizes
 
-BUDGET, PAPER_BUDGET, QUICK_BUDGET = 120.0, 900.0, 3.0
+BUDGET, PAPER_BUDGET, QUICK_BUDGET = 120.0, 600.0, 3.0
 CELLS, QUICK_CELLS = 100, 30
 PICTURE_TOL = 0.02
 
@@ -210,7 +210,7 @@ def _page(request: Request, runs: Runs, methods: list[str]) -> str:
     limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = (
         f"{points:,} points, {held_out:,} of them held out; seed 0; {limits}; "
-        f"{certainty(methods)}; {machine(shown)}. The mixture has components of "
+        f"{certainty(shown)}; {machine(shown)}. The mixture has components of "
         f"sd {MIXTURE_SD} (the paper prints 0.5, at which there are no separate modes)."
     )
     if request.quick:

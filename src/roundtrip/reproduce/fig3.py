@@ -22,7 +22,7 @@ from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log, Runs
 
 DATASETS = {"MNIST": load_mnist, "CIFAR-10": load_cifar10}
-BUDGET, QUICK_BUDGET = {"MNIST": 1500.0, "CIFAR-10": 300.0}, 20.0
+BUDGET, QUICK_BUDGET = {"MNIST": 600.0, "CIFAR-10": 300.0}, 20.0
 TEST_IMAGES, QUICK_TEST_IMAGES = {"MNIST": 10_000, "CIFAR-10": 1000}, 100
 PER_CLASS, QUICK_PER_CLASS = 400, 12
 SHOWN = 20
@@ -44,11 +44,14 @@ def fig3(request: Request) -> str:
 
 
 def _key(request: Request, name: str) -> dict[str, Any]:
-    own = QUICK_BUDGET if request.quick else BUDGET[name]
+    quick = request.quick
+    own = QUICK_BUDGET if quick else BUDGET[name]
     return {
         "dataset": name,
         "seed": 0,
         "budget": own if request.budget is None else request.budget,
+        "test_images": QUICK_TEST_IMAGES if quick else TEST_IMAGES[name],
+        "per_class": QUICK_PER_CLASS if quick else PER_CLASS,
         "settings": settings_name(_estimator(), images=True),
     }
 
@@ -65,16 +68,14 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     if request.quick:
         X, y = X[:QUICK_IMAGES], y[:QUICK_IMAGES]
     est, record = fitted(request, key, _estimator(), X, images=True, context=y)
-    tested = QUICK_TEST_IMAGES if request.quick else TEST_IMAGES[name]
-    test, truth = data.test[:tested], data.test_labels
+    test, truth = data.test[: key["test_images"]], data.test_labels
     assert truth is not None
-    truth = truth[:tested]
+    truth = truth[: key["test_images"]]
     classifier = RoundtripClassifier.from_density(est, class_count=np.bincount(y))
     start = time.perf_counter()
     posterior = classifier.posterior(test)
     predicted = classifier.classes_[posterior.probability.argmax(axis=1)]
     record |= {
-        "test_images": len(test),
         "classify_seconds": time.perf_counter() - start,
         "accuracy": float((predicted == truth).mean()),
         "posterior_converged": float(posterior.converged.mean()),
@@ -82,9 +83,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)  # counted below
-        generated = generate_images(
-            est, QUICK_PER_CLASS if request.quick else PER_CLASS, random_state=0, tol=0.1
-        )
+        generated = generate_images(est, key["per_class"], random_state=0, tol=0.1)
     _draw(request, name, data, generated)
     record["generated_converged"] = float(generated.density.converged.mean())
     if name == "MNIST":

@@ -115,7 +115,7 @@ def _page(
     limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = (
         f"{points:,} points of the independent mixture with components of sd {MIXTURE_SD}, "
-        f"{held_out:,} of them held out; seed 0; {limits}; {certainty(methods)}; {machine(shown)}."
+        f"{held_out:,} of them held out; seed 0; {limits}; {certainty(shown)}; {machine(shown)}."
     )
     if request.quick:
         settings += " Quick run: few points, hardly any training; it means little."

@@ -156,16 +156,17 @@ def machine(records: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
-def certainty(methods: Iterable[str]) -> str:
+def certainty(records: Iterable[Mapping[str, Any]]) -> str:
     """How well the log densities of Roundtrip methods are known, for people.
 
-    >>> certainty(["KDE", "Roundtrip", "Roundtrip (paper)"])
-    "log densities of a row to 0.05 nats for Roundtrip, 0.2 for the paper's preset"
+    >>> certainty([{"method": "KDE"}, {"method": "Roundtrip", "tol": 0.05}])
+    'log densities of a row to 0.05 nats for Roundtrip'
     """
     names = {DEFAULT: DEFAULT, PAPER: "the paper's preset"}
-    parts = [f"{tolerance(m):g} for {names[m]}" for m in sorted(set(methods) & names.keys())]
-    if not parts:
+    known = sorted({(record["method"], record["tol"]) for record in records if "tol" in record})
+    if not known:
         return "log densities are exact"
+    parts = [f"{tol:g} for {names[method]}" for method, tol in known]
     return f"log densities of a row to {', '.join(parts).replace(' for', ' nats for', 1)}"
 
 
