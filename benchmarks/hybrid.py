@@ -53,7 +53,7 @@ def fitted(variant, X, seed, seconds):
     if variant not in SUMS:
         return est.fit(X, max_time=seconds)
     whole = partial(fit_sum, bound_weight=SUMS[variant])
-    with patch("roundtrip.estimator.fit_hybrid", whole):
+    with patch("roundtrip.stages.fit_hybrid", whole):
         return est.fit(X, max_time=seconds)
 
 

@@ -25,10 +25,8 @@ from roundtrip.density import DensityEstimate, estimate
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.devices import resolve_device
-from roundtrip.fitting import FittingData, fit_model
-from roundtrip.hybrid import fit_hybrid
+from roundtrip.fitting import FittingData
 from roundtrip.images import ImageLayout, are_images
-from roundtrip.latent_search import default_latent_dim, search_latent_dim
 from roundtrip.model import RoundtripModel
 from roundtrip.noise import ConstantGaussian
 from roundtrip.parameters import check_integer, check_number, random_stream
@@ -41,13 +39,8 @@ from roundtrip.settings import (
     check_settings,
     resolved,
 )
-from roundtrip.training import TrainingResult
-from roundtrip.training.aggregate import MOST_ROWS as PRIOR_ROWS
-from roundtrip.training.aggregate import fit_prior
+from roundtrip.stages import fit_in_stages
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
-
-PRIOR_SHARE = 0.02
-"""Of `max_time`, for the prior."""
 
 NOT_OF_THE_FIT = {"tol", "n_samples", "device", "verbose"}
 """Parameters that a fit does not depend on."""
@@ -368,49 +361,19 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         else:
             validation_data = validation_data[random.permutation(len(validation_data))]
         data = self._fitting_data(X, validation_data[: settings["validation_rows"]], device)
-        shared: dict[str, Any] = {
-            "seed": int(random.randint(2**31 - 1)),
-            "validation_seed": self.scoring_seed_ + 1,  # scores must not reuse validation's draws
-            "checkpoint": states,
-        }
-        self.latent_dims_tried_: dict[int, float] = {}
-        time_left = None if max_time is None else max_time - (time.perf_counter() - start)
-        result: TrainingResult | None = None
-        if settings["latent_dim"] != "auto":
-            self.latent_dim_ = int(settings["latent_dim"])
-        elif previous is not None:
-            self.latent_dim_ = previous.latent_dim
-        else:
-            self.latent_dim_ = default_latent_dim(data.features, self.objective)
-            if search := search_latent_dim(settings, data, max_time=time_left, **shared):
-                self.latent_dims_tried_ = search.tried
-                self.latent_dim_ = search.best.latent_dim
-                previous = search.best
-                if time_left is not None:
-                    time_left -= search.seconds
-                if search.result.stopped_by == "interrupt":
-                    self.model_, result = search.best, search.result
-        prior_seconds = None if max_time is None else PRIOR_SHARE * max_time
-        if result is None:
-            if time_left is not None and prior_seconds is not None:
-                time_left -= prior_seconds
-            fit = fit_hybrid if self.objective == "hybrid" else fit_model
-            self.model_, result = fit(
-                settings,
-                data,
-                latent_dim=self.latent_dim_,
-                max_time=time_left,
-                start=previous,
-                **shared,
-            )
-        self.prior_gain_ = 0.0
-        if settings["prior"] == "mixture":
-            self.model_.prior, self.prior_gain_ = fit_prior(
-                self.model_,
-                *data.as_trained(PRIOR_ROWS, shared["seed"]),
-                seed=shared["seed"],
-                seconds=prior_seconds,
-            )
+        fitted = fit_in_stages(
+            settings,
+            data,
+            seed=int(random.randint(2**31 - 1)),
+            validation_seed=self.scoring_seed_ + 1,  # scores must not reuse validation's draws
+            max_time=None if max_time is None else max_time - (time.perf_counter() - start),
+            start=previous,
+            checkpoint=states,
+        )
+        self.model_, result = fitted.model, fitted.result
+        self.latent_dim_ = fitted.model.latent_dim
+        self.latent_dims_tried_ = fitted.latent_dims_tried
+        self.prior_gain_ = fitted.prior_gain
         self.n_iter_ = result.n_epochs
         self.best_epoch_ = result.best_epoch
         self.history_ = result.history
