@@ -30,6 +30,7 @@ def folder(tmp_path_factory):
     flowers = folder / "flowers.csv"
     succeed(*fit, folder / "kind.rt", flowers, "--columns", "a,b", "--context", "kind")
     succeed(*fit, folder / "height.rt", flowers, "--columns", "a,b", "--context", "height,depth")
+    succeed(*fit, folder / "none.rt", flowers, "--columns", "a,b")
     succeed(*fit, folder / "images.rt", folder / "images.npz", "--context", "y")
     return folder
 
@@ -101,7 +102,9 @@ def test_info_tells_classes_and_images(here):
     [
         (("score", "kind.rt", "no_kind.csv"), "lacks kind"),
         (("score", "images.rt", "images.npy"), "no column names to find y by"),
-        (("sample", "kind.rt", "-n", 1), "fitted with context="),
+        (("sample", "kind.rt", "-n", 1), "give --context (lily, rose)"),
+        (("sample", "height.rt", "-n", 1), "give --context (covariates)"),
+        (("sample", "none.rt", "-n", 1, "--context", "rose"), "fitted without one"),
         (("sample", "kind.rt", "-n", 1, "--context", "tulip"), "known are 'lily', 'rose'"),
         (("fit", "flowers.csv", "-o", "x.rt", "--context", "colour"), "lacks colour"),
         (("fit", "images.npz", "-o", "x.rt", "--context", "label"), "its arrays are X, y"),

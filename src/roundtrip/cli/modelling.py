@@ -213,8 +213,7 @@ def sample(
     to_npy = output is not None and output.suffix.lower() == ".npy"
     if estimator.image_layout_ is not None and not to_npy:
         raise ValueError("images are written to a file: give one that ends in .npy with -o")
-    asked = None if context is None else _asked(estimator, context)
-    write(estimator.sample(n, random_state=seed, context=asked), output)
+    write(estimator.sample(n, random_state=seed, context=_asked(estimator, context)), output)
 
 
 @app.command()
@@ -252,11 +251,16 @@ def _split(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
 
 
-def _asked(estimator: "Roundtrip", text: str) -> Any:
+def _asked(estimator: "Roundtrip", text: str | None) -> Any:
     """The context that was written on the command line, in the type it had in fit."""
     known = estimator.context_
+    if known is None and text is None:
+        return None
     if known is None:
-        return text  # the estimator says that there is none
+        raise ValueError(f"--context {text}: the model was fitted without one")
+    if text is None:
+        kind = "covariates" if known.labels is None else _readable(known.labels)
+        raise ValueError(f"the model was fitted with a context: give --context ({kind})")
     if known.labels is not None:
         return known.recognised([text])
     try:
