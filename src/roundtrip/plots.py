@@ -81,7 +81,13 @@ def density_grid(
         axes[0, place].set_title(name)
         axes[-1, place].set_xlabel("x₁")
         figure.colorbar(
-            image, ax=axes[:, place], location="bottom", label="density", extend="max", aspect=12
+            image,
+            ax=axes[:, place],
+            location="bottom",
+            label="density",
+            extend="max",
+            aspect=12,
+            pad=0.04 / len(rows),  # of all rows together
         )
     return figure
 
