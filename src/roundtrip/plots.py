@@ -1,7 +1,7 @@
 """Pictures of results; nothing is computed here. Needs the `plots` extra (matplotlib)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -166,6 +166,7 @@ def interval_panels(
 
 
 LINE_STYLES = ("-", "--", "-.", ":")
+BOLD: dict[str, Any] = {"color": "black", "linewidth": 2.5}
 
 
 def lines(
@@ -174,8 +175,9 @@ def lines(
     x_label: str,
     y_label: str,
     markers: bool = True,
+    strong: str | None = None,
 ) -> "Figure":
-    """Curves with a legend; each is x → y.
+    """Curves with a legend; each is x → y, the one named `strong` in bold black.
 
     >>> figure = lines({"KDE": {2: 0.9, 3: 0.8}}, x_label="dimension", y_label="correlation")
     >>> len(figure.axes[0].lines)
@@ -188,9 +190,9 @@ def lines(
             list(points),
             list(points.values()),
             label=name,
-            linestyle=LINE_STYLES[number % len(LINE_STYLES)],
             marker="o" if markers else None,
             markersize=4,
+            **(BOLD if name == strong else {"linestyle": LINE_STYLES[number % len(LINE_STYLES)]}),
         )
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)

@@ -17,7 +17,7 @@ from roundtrip.reproduce.fits import (
     told,
     tolerance,
 )
-from roundtrip.reproduce.methods import FIGURE_METHODS, PAPER, make_method
+from roundtrip.reproduce.methods import DEFAULT, FIGURE_METHODS, PAPER, make_method
 from roundtrip.reproduce.published import SPEARMAN_AT_10
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log, Runs
@@ -40,7 +40,12 @@ def fig_s2(request: Request) -> str:
             log.run(runs, key, partial(_measure, request, key), "spearman")
     curves = _curves(request, runs, methods, dimensions)
     request.write_figure(
-        lines(curves, x_label="dimension", y_label="Spearman correlation with the true density")
+        lines(
+            curves,
+            x_label="dimension",
+            y_label="Spearman correlation with the true density",
+            strong=DEFAULT,
+        )
     )
     text = _page(request, runs, curves, dimensions)
     request.write_text("figS2.md", text)
