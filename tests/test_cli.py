@@ -430,6 +430,10 @@ def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path, monkeypatch
     detector = RoundtripDetector.load(tmp_path / "odd.rt")
     np.testing.assert_allclose(scores["score"], detector.score_samples(frame))
     np.testing.assert_allclose(scores["p_value"], detector.p_value(frame))
+    # So few rows were held out that nothing can be marked, which is told.
+    told = succeed("detect", tmp_path / "odd.rt", tmp_path / "new.csv", "--rate", 0.001)
+    assert "0 row(s) marked" in told.stdout
+    assert "too large for single rows" in told.stderr
 
 
 def test_detect_takes_a_density_and_outliers_have_settings_of_their_own(here):

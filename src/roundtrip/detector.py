@@ -259,12 +259,12 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
 
     @staticmethod
     def load(
-        path: str | os.PathLike[str], *, device: str | torch.device = "auto"
+        path: str | os.PathLike[str], *, device: str | torch.device = "auto", verbose: int = 0
     ) -> "RoundtripDetector":
         """Read a detector, or make one `from_density` of a model file of `Roundtrip.save`."""
         from roundtrip.detector_file import read_detector
 
-        return read_detector(path, device)
+        return read_detector(path, device, verbose)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")

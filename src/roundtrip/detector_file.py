@@ -42,7 +42,9 @@ def write_detector(detector: RoundtripDetector, path: str | os.PathLike[str]) ->
     write_model_file(path, content, tensors)
 
 
-def read_detector(path: str | os.PathLike[str], device: str | torch.device) -> RoundtripDetector:
+def read_detector(
+    path: str | os.PathLike[str], device: str | torch.device, verbose: int
+) -> RoundtripDetector:
     """Read a detector, or make one of the density that the file holds."""
     target = resolve_device(device)
     content, tensors = read_model_file(path)
@@ -52,14 +54,15 @@ def read_detector(path: str | os.PathLike[str], device: str | torch.device) -> R
         if name.startswith(f"{DETECTOR}.")
     }
     try:
-        density = restored(content, tensors, target).set_params(verbose=0)
+        density = restored(content, tensors, target).set_params(verbose=verbose)
         if DETECTOR in content:
-            return _restored_detector(content[DETECTOR], added, density)
+            detector = _restored_detector(content[DETECTOR], added, density)
+            return detector.set_params(verbose=verbose)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ModelFileError(
             f"{path} does not fit this release of roundtrip, perhaps it is of a newer one: {error}"
         ) from error
-    return RoundtripDetector.from_density(density)
+    return RoundtripDetector.from_density(density).set_params(verbose=verbose)
 
 
 def _restored_detector(

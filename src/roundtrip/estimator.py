@@ -287,7 +287,8 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         validation_data : rows to choose the best epoch by; None holds out a share of `X`.
         validation_context : their context.
         max_time : seconds after which training ends, best weights kept; its schedule is stretched
-            or shortened accordingly, and `max_epochs` "auto" sets no limit.
+            or shortened accordingly, and `max_epochs` "auto" sets no limit. A first validation, ten
+            seconds or so for the paper's large networks, is not cut short.
         checkpoint : file in which the state of training is kept between epochs. If it exists,
             training goes on from there, with the result of a fit that was never interrupted; it
             must be of the same data and parameters. It stays when the fit has ended.

@@ -63,23 +63,29 @@ def detect(
 
     check_output(output, data)
     check_number("--rate", rate, above=0, below=1)
-    detector = RoundtripDetector.load(model, device=device)
+    detector = RoundtripDetector.load(model, device=device, verbose=0 if quiet else 1)
     X = read_for(detector, data)
-    detector.set_params(verbose=0 if quiet else 1)
-    detector.estimator_.set_params(verbose=0 if quiet else 1)
     scores = detector.score_samples(X)
-    p_values = conformal_p_value(scores, detector.reference_scores(reference))
+    compared = detector.reference_scores(reference)
+    p_values = conformal_p_value(scores, compared)
     result = pd.DataFrame(
         {"score": scores, "p_value": p_values, "outlier": discovered(p_values, rate)},
         index=X.index if isinstance(X, pd.DataFrame) else None,
     )
+    marked = int(result["outlier"].sum())
     if output is not None:
         write(result.reset_index(names="row"), output)
     oddest = result["score"].to_numpy().argsort(kind="stable")[:top]
     rows = X.iloc[oddest] if isinstance(X, pd.DataFrame) else X[oddest]
     explained = detector.explain(rows).to_frame()
     shown = result.iloc[oddest].reset_index(names="row")
-    show(shown.join(explained.reset_index(drop=True)), total=int(result["outlier"].sum()))
+    show(shown.join(explained.reset_index(drop=True)), total=marked)
+    if not quiet and not marked and rate * (1 + len(compared)) < len(result):
+        typer.echo(
+            f"no p-value is below 1 / {1 + len(compared)}, which is too large for single rows "
+            f"among {len(result)}: fit on more rows, or take the p-values by themselves",
+            err=True,
+        )
     if not quiet and reference is None and detector.n_trimmed_:
         typer.echo(
             f"{detector.n_trimmed_} rows of fit were clearly odd: if they were outliers, "

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TimeElapsedColumn
 from torch import Tensor
 
 from roundtrip.density.diagnostics import pareto_k, reliable_k
@@ -82,7 +82,12 @@ def adaptive(
             f"dimensions, got {max_evaluations}"
         )
     x = x.double()
-    with Progress(console=Console(stderr=True), disable=not verbose) as progress:
+    with Progress(
+        *Progress.get_default_columns(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        disable=not verbose,
+    ) as progress:
         bank = make_bank(model, seed)
         columns = _sample(model, x, bank, tol, max_evaluations, seed, progress)
         # Where the encoder is lost, a proposal may miss most of p(x) without a sign of it: what is
@@ -93,7 +98,14 @@ def adaptive(
         if confirmable.any():
             other = (seed + SECOND_SEED) % 2**63
             again = _sample(
-                model, x[confirmable], make_bank(model, other), tol, half, other, progress
+                model,
+                x[confirmable],
+                make_bank(model, other),
+                tol,
+                half,
+                other,
+                progress,
+                name="scoring unusual rows again",
             )
             _confirm(columns, confirmable, again)
         columns["converged"] &= ~doubtful | confirmable
@@ -122,11 +134,12 @@ def _sample(
     max_evaluations: int,
     seed: int,
     progress: Progress,
+    name: str = "scoring",
 ) -> dict[str, Tensor]:
     """Estimates of all rows, chunk by chunk."""
     chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // (MAX_FITTED_DRAWS * model.latent_dim)))
     parts = []
-    task = progress.add_task("scoring", total=len(x))
+    task = progress.add_task(name, total=len(x))
     for chunk in x.split(chunk_rows):
         parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, seed)[0])
         progress.advance(task, len(chunk))

@@ -11,7 +11,7 @@ class DensityWarning(UserWarning):
     """Some densities are less certain than was asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DensityEstimate:
     """Log densities of a table's rows with what is known about their error; one entry a row.
 
@@ -72,6 +72,9 @@ class DensityEstimate:
         """One row an estimate, one column for each attribute but `method` and `index`."""
         names = [field.name for field in fields(self) if field.name not in ("method", "index")]
         return pd.DataFrame({name: getattr(self, name) for name in names}, index=self.index)
+
+    def __repr__(self) -> str:
+        return f"<DensityEstimate: {self.summary()}>"
 
     def summary(self) -> str:
         """A few lines for people."""

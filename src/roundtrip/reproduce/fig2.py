@@ -30,7 +30,7 @@ from roundtrip.reproduce.runs import Log, Runs
 from roundtrip.reproduce.simulations import MIXTURE, MIXTURE_SD, SIMULATIONS, sizes
 
 BUDGET, PAPER_BUDGET, QUICK_BUDGET = 120.0, 600.0, 3.0
-CELLS, QUICK_CELLS = 100, 30
+CELLS, QUICK_CELLS = 100, 24
 PICTURE_TOL = 0.02
 
 
@@ -54,7 +54,7 @@ def fig2(request: Request) -> str:
 def run_key(request: Request, dataset: str, method: str) -> dict[str, Any]:
     """What a run is known by."""
     budget = request.seconds(method, own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
-    settings = settings_name(_estimator(method))
+    settings = settings_name(_estimator(request, method))
     return {
         "dataset": dataset,
         "method": method,
@@ -64,8 +64,8 @@ def run_key(request: Request, dataset: str, method: str) -> dict[str, Any]:
     }
 
 
-def _estimator(method: str) -> Any:
-    return make_method(method, seed=0, latent_dim=2, scale=None)
+def _estimator(request: Request, method: str) -> Any:
+    return make_method(method, seed=0, latent_dim=2, scale=None, quick=request.quick)
 
 
 def fitted_simulation(
@@ -74,7 +74,7 @@ def fitted_simulation(
     """The estimator of a run, how its fit went, and the data, whose first rows it has not seen."""
     rows, test_rows = sizes(quick=request.quick)
     data = SIMULATIONS[key["dataset"]].make(rows, key["seed"])
-    return *fitted(request, key, _estimator(key["method"]), data.X[test_rows:]), data
+    return *fitted(request, key, _estimator(request, key["method"]), data.X[test_rows:]), data
 
 
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
         "truth": float(data.log_density(test).mean()),
         "gap_to_truth": float(gap.mean()),
         "gap_standard_error": float(gap.std(ddof=1) / np.sqrt(len(gap))),
-        **(_valleys(est, data, tolerance(key["method"])) if dataset == MIXTURE else {}),
+        **(_valleys(request, est, data, tolerance(key["method"])) if dataset == MIXTURE else {}),
         "cells_error": cells_error,
         **details,
         **record,
@@ -118,13 +118,13 @@ def _cell_densities(
     return estimate.log_density, float(np.sqrt(variance))
 
 
-def _valleys(est: Any, data: SimulatedData, tol: float) -> dict[str, float]:
+def _valleys(request: Request, est: Any, data: SimulatedData, tol: float) -> dict[str, float]:
     """How deep the density falls half-way between neighbouring modes of the mixture, in nats."""
     modes = np.stack(np.meshgrid([-1.0, 0, 1], [-1.0, 0, 1]), axis=-1).reshape(-1, 2)
     halves = np.stack(np.meshgrid([-0.5, 0.5], [-1.0, 0, 1]), axis=-1).reshape(-1, 2)
     valleys = np.concatenate([halves, halves[:, ::-1]])
     at_modes, at_valleys = (
-        log_density(est, x, quick=False, tol=tol)[0].mean() for x in (modes, valleys)
+        log_density(est, x, quick=request.quick, tol=tol)[0].mean() for x in (modes, valleys)
     )
     true_depth = data.log_density(modes).mean() - data.log_density(valleys).mean()
     return {"valley_depth": float(at_modes - at_valleys), "true_depth": float(true_depth)}

@@ -58,13 +58,13 @@ def _key(request: Request, dimension: int, method: str) -> dict[str, Any]:
         "method": method,
         "seed": 0,
         "budget": request.seconds(method, own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET),
-        "settings": settings_name(_estimator(method, dimension)),
+        "settings": settings_name(_estimator(request, method, dimension)),
     }
 
 
-def _estimator(method: str, dimension: int) -> Any:
+def _estimator(request: Request, method: str, dimension: int) -> Any:
     # The authors' latent dimension in the simulations is that of the data.
-    return make_method(method, seed=0, latent_dim=dimension, scale=None)
+    return make_method(method, seed=0, latent_dim=dimension, scale=None, quick=request.quick)
 
 
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     data = make_independent_mixture(rows, dim=dimension, sd=MIXTURE_SD, random_state=key["seed"])
     test, train = data.X[:test_rows], data.X[test_rows:]
     truth = data.log_density(test)
-    est, record = fitted(request, key, _estimator(key["method"], dimension), train)
+    est, record = fitted(request, key, _estimator(request, key["method"], dimension), train)
     tol = tolerance(key["method"])
     scores, details = log_density(est, test, quick=request.quick, tol=tol)
     record |= {

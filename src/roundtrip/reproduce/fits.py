@@ -22,7 +22,7 @@ from roundtrip.reproduce.runs import environment
 from roundtrip.settings import resolved
 from roundtrip.training.likelihood import CONSTANTS
 
-QUICK_EVALUATIONS = 1500
+QUICK_EVALUATIONS = 600
 """Of G a row in quick runs, where nobody needs certainty."""
 
 TOL, PAPER_TOL = 0.05, 0.2

@@ -33,7 +33,7 @@ OUTLIER_METHODS = (
 OC_SVM_ROWS = 45_000
 """Its cost grows with the square of the rows; more than these, a sample, are not shown to it."""
 
-PAPER_EVALUATIONS = 256
+PAPER_EVALUATIONS = 512
 """Of G a row, for the paper's large networks: enough to rank rows."""
 
 CONSTANTS = [OC_SVM_ROWS, PAPER_EVALUATIONS]

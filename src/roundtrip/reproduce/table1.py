@@ -106,7 +106,7 @@ def run_key(request: Request, dataset: str, method: str, seed: int) -> dict[str,
         "method": method,
         "seed": seed,
         "budget": request.seconds(method, own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET),
-        "settings": settings_name(_estimator(dataset, method, seed)),
+        "settings": settings_name(_estimator(request, dataset, method, seed)),
     }
 
 
@@ -115,8 +115,11 @@ def _seeds(request: Request) -> int:
     return request.seeds
 
 
-def _estimator(dataset: str, method: str, seed: int) -> Any:
-    return make_method(method, seed=seed, latent_dim=LATENT_DIMS[dataset], scale="minmax")
+def _estimator(request: Request, dataset: str, method: str, seed: int) -> Any:
+    latent_dim = LATENT_DIMS[dataset]
+    return make_method(
+        method, seed=seed, latent_dim=latent_dim, scale="minmax", quick=request.quick
+    )
 
 
 @lru_cache(maxsize=1)
@@ -133,7 +136,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     if request.quick:
         parts = {part: getattr(data, part)[:rows] for part, rows in QUICK_ROWS.items()}
         data = replace(data, **parts)
-    est = _estimator(dataset, method, seed)
+    est = _estimator(request, dataset, method, seed)
     est, record = fitted(request, key, est, data.train, validation_data=data.validation)
     start = time.perf_counter()
     scores, details = log_density(est, data.test, quick=request.quick, tol=tolerance(method))
