@@ -16,7 +16,7 @@ from roundtrip.baselines import BASELINES
 from roundtrip.detector import MOST_ROWS, RoundtripDetector
 from roundtrip.estimator import Roundtrip
 from roundtrip.parameters import check_choice
-from roundtrip.reproduce.methods import DEFAULT, PAPER
+from roundtrip.reproduce.methods import DEFAULT, PAPER, make_method
 
 OUTLIER_METHODS = (
     "OC-SVM",
@@ -33,7 +33,7 @@ OUTLIER_METHODS = (
 OC_SVM_ROWS = 45_000
 """Its cost grows with the square of the rows; more than these, a sample, are not shown to it."""
 
-PAPER_EVALUATIONS = 512
+PAPER_EVALUATIONS = 320
 """Of G a row, for the paper's large networks: enough to rank rows."""
 
 CONSTANTS = [OC_SVM_ROWS, PAPER_EVALUATIONS]
@@ -57,7 +57,9 @@ class OutlierMethod(NamedTuple):
     """From training rows and the seconds it may take to a function that is high for odd rows."""
 
 
-def make_outlier_method(name: str, *, seed: int, latent_dim: int) -> OutlierMethod:
+def make_outlier_method(
+    name: str, *, seed: int, latent_dim: int, quick: bool = False
+) -> OutlierMethod:
     """One of `OUTLIER_METHODS`; `latent_dim` is for the paper's preset.
 
     >>> make_outlier_method("ECOD", seed=0, latent_dim=3).detector.contamination
@@ -70,7 +72,7 @@ def make_outlier_method(name: str, *, seed: int, latent_dim: int) -> OutlierMeth
             flow, lambda X, seconds: _negative(flow.fit(X, max_time=seconds).score_samples)
         )
     if name == PAPER:
-        paper = Roundtrip.paper(latent_dim, random_state=seed)
+        paper = make_method(name, seed=seed, latent_dim=latent_dim, scale="minmax", quick=quick)
         return OutlierMethod(paper, lambda X, seconds: _of_paper(paper.fit(X, max_time=seconds)))
     if name == "ECOD":
         ecod = ECOD()
