@@ -55,17 +55,20 @@ def test_certificate_is_calibrated(oracle):
     assert abs(z.mean()) < 0.5
 
 
-@pytest.mark.parametrize("tol", [0.05, 0.1])
-def test_when_to_stop_is_not_decided_by_the_draws_that_count(tol):
-    """If it is, means over rows are too high, the more so as a wide proposal bounds the weights."""
+def test_when_to_stop_is_not_decided_by_the_draws_that_count():
+    """If it is, means over rows are too high, the more so as a wide proposal bounds the weights.
+
+    Errors are not divided by their own error bars: with weights that are bounded above, a high
+    estimate has a small one, so that the mean of such ratios is positive for any number of draws.
+    """
     oracle = LinearModel(2, 3)
     model = with_wide_posterior(oracle, width=1.4)
     x = oracle.points(4000)
-    result = estimate(model, x, tol=tol)
+    result = estimate(model, x, tol=0.05)
     error = result.log_density - oracle.log_density(x)
     error += result.std_error**2 / 2  # that is by how much the logarithm of a mean is too low
     assert result.converged.all()
-    assert abs((error / result.std_error).mean()) < 4 / np.sqrt(len(x))
+    assert abs(error.mean()) < 4 * error.std() / np.sqrt(len(x))
 
 
 def with_wide_posterior(oracle, width):
@@ -116,7 +119,7 @@ def test_evaluations_are_counted_honestly(monkeypatch):
     x = folded.points(1)
     monkeypatch.setattr("roundtrip.density.importance.EVALUATIONS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.modes.EVALUATIONS_PER_CALL", 1)
-    monkeypatch.setattr("roundtrip.density.modes.ROWS_PER_CALL", 1)
+    monkeypatch.setattr("roundtrip.density.modes.MOST_ROWS_PER_CALL", 1)
     monkeypatch.setattr("roundtrip.density.starts.BANK_SIZE", 1)
     calls, expansions = [], []
     folded.model.generator.register_forward_hook(lambda *args: calls.append(args))
