@@ -20,8 +20,9 @@ from roundtrip.density import estimate
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.model import RoundtripModel
 from roundtrip.reproduce import Request, reproduce
-from roundtrip.reproduce.fig2 import divergence
+from roundtrip.reproduce.fig2 import divergence, fitted_simulation, run_key
 from roundtrip.reproduce.fig_s1 import Z_1
+from roundtrip.reproduce.methods import PAPER
 from roundtrip.reproduce.outlier_methods import OUTLIER_METHODS, make_outlier_method
 from roundtrip.reproduce.published_estimator import biased_log_density
 from roundtrip.reproduce.recogniser import Recogniser
@@ -109,6 +110,16 @@ def test_fig_s2_has_laplace_as_its_own_line(tmp_path):
         assert f"{record['spearman_laplace']:.3f}" in page
     assert re.search(r"\| Roundtrip \(paper\), Laplace \| -?[\d.]+ \| -?[\d.]+ \|", page)
     assert "epochs in" in page
+
+
+def test_fig_s1_is_of_the_model_of_fig2(tmp_path, monkeypatch):
+    """With the same limit of time nothing is fitted a second time."""
+    settings = {"quick": True, "paper_budget": 2, "quiet": True}
+    fitted_simulation(
+        request := Request("fig2", tmp_path, **settings), run_key(request, "involute", PAPER)
+    )
+    monkeypatch.setattr(Roundtrip, "fit", lambda *_, **__: pytest.fail("is fitted again"))
+    assert "involute" in reproduce(Request("figS1", tmp_path, **settings))
 
 
 def test_fig_s1_shows_both_proposals(tmp_path):
