@@ -441,6 +441,8 @@ def test_detect_takes_a_density_and_outliers_have_settings_of_their_own(here):
     assert re.search(r"^ +\d ", shown.stdout, flags=re.MULTILINE)
     assert shown.stderr == ""
     assert run("detect", "m.rt", "few.csv", "--rate", 7).exit_code == 2
-    refused = run("fit", "d.csv", "-o", "x.rt", "--outliers", "--noise", "diagonal")
+    refused = run(
+        "fit", "d.csv", "-o", "x.rt", "--outliers", "--noise", "diagonal", "--max-time", 9
+    )
     assert refused.exit_code == 2
-    assert "settings of its own" in refused.stderr
+    assert "leave out --noise, --max-time" in refused.stderr

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -15,11 +16,11 @@ from sklearn.metrics import roc_auc_score
 
 from roundtrip import Roundtrip
 from roundtrip.cli import app
-from roundtrip.datasets import DatasetNotFoundError, load_arem, load_bank, load_casp
+from roundtrip.datasets import Dataset, DatasetNotFoundError, load_arem, load_bank, load_casp
 from roundtrip.density import estimate
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.model import RoundtripModel
-from roundtrip.reproduce import Request, reproduce
+from roundtrip.reproduce import EXPERIMENTS, Request, reproduce
 from roundtrip.reproduce.fig2 import divergence, fitted_simulation, run_key
 from roundtrip.reproduce.fig_s1 import Z_1
 from roundtrip.reproduce.methods import PAPER
@@ -285,6 +286,32 @@ def test_every_outlier_method_ranks_odd_rows_high(name, rng):
         warnings.simplefilter("ignore", UserWarning)
         oddness = method.fit(X, 2.0)(np.concatenate([X[:100], odd]))
     assert roc_auc_score(np.repeat([0, 1], [100, 20]), oddness) > 0.95
+
+
+def test_fig3_classifies_generates_and_is_not_computed_again(tmp_path, monkeypatch):
+    """With the digits of 8 x 8 pixels in place of both data sets."""
+    data = load_digits()
+    images = (data.images / 16 * 255).astype(np.uint8)[..., None]
+    parts = [slice(0, 1400), slice(1400, 1500), slice(1500, None)]
+    digits = Dataset("digits", *(images[part] for part in parts), *(data.target[p] for p in parts))
+    module = sys.modules[EXPERIMENTS["fig3"].__module__]
+    monkeypatch.setattr(module, "DATASETS", dict.fromkeys(module.DATASETS, lambda **_: digits))
+    monkeypatch.setattr(module, "QUICK_RECOGNISER_EPOCHS", 20)
+    request = Request("fig3", tmp_path, quick=True, budget=6.0, quiet=True)
+    text = reproduce(request)
+    mnist, cifar = Runs(request.folder / "runs.json").records
+    assert mnist["accuracy"] > 0.8
+    assert np.trace(mnist["confusion"]) == round(100 * mnist["accuracy"])
+    assert (
+        np.sum(mnist["confusion"], axis=1).tolist() == np.bincount(data.target[1500:1600]).tolist()
+    )
+    assert mnist["quality"]["recognised"] > 0.7
+    assert 0 <= mnist["quality"]["bottom_quarter"] <= 1
+    assert "quality" not in cifar
+    for name in ("mnist", "cifar-10"):
+        assert (request.folder / f"fig3-{name}.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr(module, "_measure", lambda *_: pytest.fail("computes anew"))
+    assert reproduce(request) == text
 
 
 def test_recogniser_learns_digits():

@@ -94,15 +94,15 @@ def fit(
         if checkpoint.resolve() == output.resolve():
             raise ValueError("--checkpoint and --output are the same file")
         check_writable(checkpoint)
-    names, given = _split(columns), _split(context)
-    both = set(names or ()) & set(given or ())
+    names, conditioned = _split(columns), _split(context)
+    both = set(names or ()) & set(conditioned or ())
     if both:
         raise ValueError(f"--columns and --context both name {', '.join(sorted(both))}")
     conditions = None
-    if given is not None:
-        conditions = read_columns(data, given)
+    if conditioned is not None:
+        conditions = read_columns(data, conditioned)
         Context.fit(conditions).plain()  # what can't be saved is told now
-    table = read_table(data, names, without=given or ())
+    table = read_table(data, names, without=conditioned or ())
     if names is not None and not hasattr(table, "columns"):
         raise ValueError(f"--columns needs column names, but {data} has none")
     settings: dict[str, Any] = {
@@ -116,8 +116,18 @@ def fit(
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     if outliers:
-        if settings or scale or max_time or checkpoint or context or preset != "default":
-            raise ValueError("--outliers has settings of its own: leave out those of the density")
+        of_density = settings | {
+            "scale": scale,
+            "max_time": max_time,
+            "checkpoint": checkpoint,
+            "context": context,
+            "preset": None if preset == "default" else preset,
+        }
+        given = [f"--{name.replace('_', '-')}" for name, value in of_density.items() if value]
+        if given:
+            raise ValueError(
+                f"--outliers has a density with settings of its own: leave out {', '.join(given)}"
+            )
         detector = RoundtripDetector(
             device=device, random_state=seed, verbose=0 if quiet else 1
         ).fit(table)

@@ -142,9 +142,8 @@ def _draw(request: Request, name: str, data: Dataset, generated: Generated) -> N
     shown = np.linspace(0, per_class - 1, min(SHOWN, per_class)).round().astype(int)
     places = np.concatenate([each * per_class + shown for each in range(len(names))])
     captions = [f"{value:.0f}" for value in generated.density.log_density[places]]
-    request.write_figure(
-        image_grid(generated.images[places], captions, names), part=f"-{name.lower()}"
-    )
+    grid = image_grid(generated.images[places], captions, names)
+    request.write_figure(grid, part=f"-{name.lower()}", vector=False)
 
 
 def _page(request: Request, runs: Runs) -> str:

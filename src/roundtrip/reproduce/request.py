@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roundtrip.atomic import atomic_write
 from roundtrip.parameters import check_choice, check_integer, check_number
@@ -95,14 +95,17 @@ class Request:
         with atomic_write(self.folder / name) as temporary:
             temporary.write_text(text)
 
-    def write_figure(self, figure: "Figure", part: str = "") -> None:
-        """Write a picture as PNG and as SVG, named after the figure and its part."""
+    def write_figure(self, figure: "Figure", part: str = "", *, vector: bool = True) -> None:
+        """Write a picture as PNG and, if it is not made of pixels, as SVG, named after its part."""
         self.folder.mkdir(parents=True, exist_ok=True)
         from matplotlib import rc_context
 
         # The same numbers give the same file: no date, and ids that are not random.
         with rc_context({"svg.hashsalt": self.name}):
-            for suffix, metadata in (("png", {}), ("svg", {"Date": None})):
+            kinds: dict[str, dict[str, Any]] = {"png": {}}
+            if vector:
+                kinds["svg"] = {"Date": None}
+            for suffix, metadata in kinds.items():
                 with atomic_write(self.folder / f"{self.name}{part}.{suffix}") as temporary:
                     figure.savefig(temporary, dpi=150, metadata=metadata)
 
