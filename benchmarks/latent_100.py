@@ -33,7 +33,7 @@ def measure(request, key, images):
     data = load_mnist(data_home=request.data_home)
     rows, labels = data.fitting_rows()
     est = Roundtrip.paper_images(random_state=0)
-    est, record = fitted(request, key, est, rows, images=True, context=labels)
+    est, record = fitted(request, key, est, rows, context=labels)
     X, y = data.test[:images], data.test_labels[:images]
     for name, settings in METHODS.items():
         with warnings.catch_warnings():
@@ -85,7 +85,7 @@ def main():
         "dataset": "MNIST",
         "budget": arguments.budget,
         "images": arguments.images,
-        "settings": settings_name(Roundtrip.paper_images(random_state=0), images=True),
+        "settings": settings_name(Roundtrip.paper_images(random_state=0), pixels=784),
     }
     run = partial(measure, request, key, arguments.images)
     text = page(Log(1).run(request.runs(), key, run, "sigma"))

@@ -65,7 +65,7 @@ def test_an_interrupt_of_the_second_stage_keeps_the_first(rows, monkeypatch):
 
 def test_images_have_the_defaults_of_images():
     settings = Roundtrip(objective="hybrid").get_params()
-    assert resolved(settings, images=True)["noise"] == "isotropic"
+    assert resolved(settings, pixels=64)["noise"] == "isotropic"
     assert resolved(settings)["noise"] == "mixture"
 
 

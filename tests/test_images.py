@@ -12,6 +12,7 @@ from roundtrip.cli import app
 from roundtrip.generation import generate_images
 from roundtrip.images import ImageLayout
 from roundtrip.networks import ConvDiscriminator, ConvEncoder, ConvGenerator
+from roundtrip.settings import resolved
 
 TINY = {"max_epochs": 1, "min_steps_per_epoch": 5, "batch_size": 32, "random_state": 0}
 
@@ -152,6 +153,23 @@ def test_noise_that_is_asked_for_is_learnt(digits):
     assert len(np.unique(learnt.sigma_)) > 1
     with pytest.raises(ValueError, match="one number a pixel"):
         Roundtrip(network="conv", noise="mixture", **TINY).fit(digits[0][:100])
+
+
+def test_large_images_are_learnt_at_a_lower_rate(digits):
+    """At the rate of small ones the codes of 24 x 24 pixels in colour fly apart."""
+    rates = [
+        resolved(Roundtrip().get_params(), pixels=pixels)["learning_rate"]
+        for pixels in (64, 784, 3136)
+    ]
+    assert rates[0] == rates[1] == pytest.approx(8 * rates[2])
+    assert resolved(Roundtrip(learning_rate=0.1).get_params(), pixels=3136)["learning_rate"] == 0.1
+    X = np.tile(digits[0][:400], (1, 3, 3, 3))
+    settings = TINY | {"min_steps_per_epoch": 40}
+    low, high = (
+        Roundtrip(**settings, learning_rate=rate).fit(X).history_["validation_log_likelihood"][-1]
+        for rate in ("auto", rates[0])
+    )
+    assert low > high + 1000
 
 
 def test_tables_need_table_networks():

@@ -314,7 +314,7 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
     ) -> Self:
         start = time.perf_counter()
         layout = ImageLayout.of(X) if are_images(X) else None
-        settings = resolved(self.get_params(), images=layout is not None)
+        settings = resolved(self.get_params(), pixels=0 if layout is None else layout.features)
         check_settings(settings)
         if max_time is not None:
             max_time = check_number("max_time", max_time, above=0)

@@ -78,7 +78,7 @@ def restored(
     images = content["image_layout"]
     est.image_layout_ = None if images is None else ImageLayout(**images)
     model = build_model(
-        resolved(est.get_params(), images=images is not None),
+        resolved(est.get_params(), pixels=0 if images is None else est.n_features_in_),
         features=est.n_features_in_,
         latent_dim=est.latent_dim_,
         context_dim=0 if est.context_ is None else est.context_.width,

@@ -66,6 +66,12 @@ _IMAGES: dict[str, Any] = {
 IMAGE_LATENT_DIM = 16
 """More let a class imitate the images of others, which blurs p(y | x)."""
 
+FULL_RATE_PIXELS = 784
+"""Numbers an image up to which the learning rate of images is as it stands. A step of the encoder's
+weights moves a code in proportion to the pixels, which are not centred, and the more of them there
+are, the more exactly they fix the code: beyond, the rate falls by their number to the power of
+1.5."""
+
 AUTOMATIC: dict[str, dict[str, Any]] = {
     "likelihood": _LIKELIHOOD,
     "adversarial": _ADVERSARIAL,
@@ -120,22 +126,26 @@ PAPER_IMAGES: dict[str, Any] = {
 """Table S3; sigma and the proposal's width are those of the authors' code for images."""
 
 
-def resolved(settings: Mapping[str, Any], *, images: bool = False) -> dict[str, Any]:
+def resolved(settings: Mapping[str, Any], *, pixels: int = 0) -> dict[str, Any]:
     """The settings with every "auto" that depends on the objective replaced by its value.
+
+    `pixels` are the numbers an image; 0: the rows are of a table.
 
     >>> from roundtrip import Roundtrip
     >>> resolved(Roundtrip(batch_size=64).get_params())["noise"]
     'mixture'
     """
     check_choice("objective", settings["objective"], OBJECTIVES)
-    likelihood_of_images = images and settings["objective"] != "adversarial"
+    likelihood_of_images = pixels > 0 and settings["objective"] != "adversarial"
     automatic = AUTOMATIC["images" if likelihood_of_images else settings["objective"]]
     result = {
         name: automatic[name] if name in automatic and _is_auto(value) else value
         for name, value in settings.items()
     }
-    if images and _is_auto(result["latent_dim"]):
+    if pixels and _is_auto(result["latent_dim"]):
         result["latent_dim"] = IMAGE_LATENT_DIM
+    if likelihood_of_images and _is_auto(settings["learning_rate"]):
+        result["learning_rate"] *= min(1.0, FULL_RATE_PIXELS / pixels) ** 1.5
     if not _is_auto(settings["noise"]):
         result["sigma"] = settings["sigma"]  # noise that was asked for learns its width
     return result

@@ -22,6 +22,7 @@ from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log, Runs
 
 DATASETS = {"MNIST": load_mnist, "CIFAR-10": load_cifar10}
+PIXELS = {"MNIST": 28 * 28, "CIFAR-10": 32 * 32 * 3}
 BUDGET, QUICK_BUDGET = {"MNIST": 600.0, "CIFAR-10": 300.0}, 20.0
 TEST_IMAGES, QUICK_TEST_IMAGES = {"MNIST": 10_000, "CIFAR-10": 1000}, 100
 PER_CLASS, QUICK_PER_CLASS = 400, 12
@@ -52,7 +53,7 @@ def _key(request: Request, name: str) -> dict[str, Any]:
         "budget": own if request.budget is None else request.budget,
         "test_images": QUICK_TEST_IMAGES if quick else TEST_IMAGES[name],
         "per_class": QUICK_PER_CLASS if quick else PER_CLASS,
-        "settings": settings_name(_estimator(), images=True),
+        "settings": settings_name(_estimator(), pixels=PIXELS[name]),
     }
 
 
@@ -67,7 +68,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     assert y is not None
     if request.quick:
         X, y = X[:QUICK_IMAGES], y[:QUICK_IMAGES]
-    est, record = fitted(request, key, _estimator(), X, images=True, context=y)
+    est, record = fitted(request, key, _estimator(), X, context=y)
     test, truth = data.test[: key["test_images"]], data.test_labels
     assert truth is not None
     truth = truth[: key["test_images"]]

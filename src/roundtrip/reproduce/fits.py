@@ -15,6 +15,7 @@ from roundtrip.density import DensityEstimate, DensityWarning
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
 from roundtrip.hybrid import CONSTANTS as HYBRID_CONSTANTS
+from roundtrip.images import are_images
 from roundtrip.persistence import plain
 from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.request import Request
@@ -30,11 +31,14 @@ TOL, PAPER_TOL = 0.05, 0.2
 over rows may then be too low by."""
 
 
-def settings_of(est: Any, *, images: bool = False) -> dict[str, Any]:
-    """All settings of an estimator, "auto" replaced where it is known beforehand."""
+def settings_of(est: Any, *, pixels: int = 0) -> dict[str, Any]:
+    """All settings of an estimator, "auto" replaced where it is known beforehand.
+
+    `pixels` are the numbers an image, or 0 for tables.
+    """
     settings = est.get_params()
     if isinstance(est, Roundtrip):
-        settings = resolved(settings, images=images)
+        settings = resolved(settings, pixels=pixels)
         if settings["objective"] != "adversarial":
             settings["training"] = CONSTANTS
         if settings["objective"] == "hybrid":
@@ -42,13 +46,13 @@ def settings_of(est: Any, *, images: bool = False) -> dict[str, Any]:
     return {name: plain(value) for name, value in settings.items() if name != "verbose"}
 
 
-def settings_name(est: Any, *, images: bool = False) -> str:
+def settings_name(est: Any, *, pixels: int = 0) -> str:
     """A short name for the settings, so that results of others are not taken for these.
 
     >>> settings_name(Roundtrip()) == settings_name(Roundtrip(batch_size=7))
     False
     """
-    text = json.dumps(settings_of(est, images=images), sort_keys=True, default=str)
+    text = json.dumps(settings_of(est, pixels=pixels), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
@@ -63,13 +67,7 @@ def file_name(key: Mapping[str, Any]) -> str:
 
 
 def fitted(
-    request: Request,
-    key: Mapping[str, Any],
-    est: Any,
-    X: np.ndarray,
-    *,
-    images: bool = False,
-    **arguments: Any,
+    request: Request, key: Mapping[str, Any], est: Any, X: np.ndarray, **arguments: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The estimator after its fit, and how that went; from an earlier run if it was kept.
 
@@ -80,14 +78,14 @@ def fitted(
         return joblib.load(path)
     if "verbose" in est.get_params():
         est.set_params(verbose=0 if request.quiet else 1)
-    record = timed_fit(est, X, images=images, max_time=key["budget"], **arguments)
+    record = timed_fit(est, X, max_time=key["budget"], **arguments)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
         joblib.dump((est, record), temporary)
     return est, record
 
 
-def timed_fit(est: Any, X: np.ndarray, *, images: bool = False, **arguments: Any) -> dict[str, Any]:
+def timed_fit(est: Any, X: np.ndarray, **arguments: Any) -> dict[str, Any]:
     """Fit, and tell how long it took and why it ended. An interrupted fit is no result."""
     start, cpu_start = time.perf_counter(), time.process_time()
     est.fit(X, **arguments)
@@ -101,7 +99,7 @@ def timed_fit(est: Any, X: np.ndarray, *, images: bool = False, **arguments: Any
         "train_rows": len(X),
         "epochs": getattr(est, "n_iter_", None),
         "stopped_by": stopped_by,
-        "parameters": settings_of(est, images=images),
+        "parameters": settings_of(est, pixels=X[0].size if are_images(X) else 0),
         **environment(),  # a kept model may be scored in another one
     }
 
