@@ -3,8 +3,8 @@
     python benchmarks/outlier_ablation.py --data FOLDER      # or set ROUNDTRIP_DATA
 
 First on tables in which outliers were planted (planted_outliers.py), by which a setting is chosen
-without anybody's labels, then on Shuttle, Mammography and ForestCover with the splits of table 2, to
-see what the choice is worth. Results go to results/outlier-ablation; an interrupted run goes on
+without anybody's labels, then on Shuttle, Mammography and ForestCover with the splits of table 2,
+to see what the choice is worth. Results go to results/outlier-ablation; an interrupted run goes on
 where it stopped, and --planted leaves out the second half.
 """
 
