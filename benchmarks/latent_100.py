@@ -40,8 +40,8 @@ def measure(request, key, images):
             warnings.simplefilter("ignore", DensityWarning)
             frame = est.density(X, context=y, **settings).to_frame()
         record[name] = {
-            # JSON has no NaN.
-            column: [None if np.isnan(value) else value for value in values.astype(float)]
+            # JSON has no NaN and no infinity.
+            column: [value if np.isfinite(value) else None for value in values.astype(float)]
             for column, values in frame.items()
         }
     return record | {"sigma": est.sigma_, "labels": y.tolist(), "images": len(X)}
@@ -51,9 +51,10 @@ def page(record):
     def cell(name, place):
         columns = record[name]
         value, error = columns["log_density"][place], columns["std_error"][place]
-        if error is None:
-            return f"{value:.1f}"
-        return f"{value:.1f} ± {error:.2g} (k {columns['pareto_k'][place]:.1f})"
+        if value is None or error is None:
+            return "-" if value is None else f"{value:.1f}"
+        k = columns["pareto_k"][place]
+        return f"{value:.1f} ± {error:.2g} (k {'unknown' if k is None else f'{k:.1f}'})"
 
     rows = [
         [str(label), *(cell(name, place) for name in METHODS)]

@@ -9,11 +9,14 @@ where it stopped, and --planted leaves out the second half.
 """
 
 import argparse
+import hashlib
+import json
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from planted_outliers import KINDS, ROWS, SHARE, TABLES, planted
+import planted_outliers
+from planted_outliers import KINDS, TABLES, planted
 from pyod.models.iforest import IForest
 from pyod.models.knn import KNN
 from sklearn.covariance import EmpiricalCovariance
@@ -25,15 +28,8 @@ from roundtrip.gaussian_columns import GaussianColumns
 from roundtrip.reproduce.fits import settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
-from roundtrip.reproduce.table2 import DATASETS, precision_at_k
+from roundtrip.reproduce.table2 import DATASETS, precision_at_k, refuse_interrupted
 
-CONSTANTS = [
-    *detector.CONSTANTS,
-    *gaussian_columns.CONSTANTS,
-    settings_name(default_density(1)),
-    SHARE,
-    ROWS,
-]
 PLANTED = [f"{table}, {kind}" for kind in KINDS for table in TABLES]
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -69,14 +65,16 @@ def rows_of(dataset, seed, data_home):
 
 
 def key(variant, dataset, seed):
-    sigma = None if variant in OTHERS else variants(1)[variant].get("sigma", detector.SIGMA)
-    return {
-        "variant": variant,
-        "dataset": dataset,
-        "seed": seed,
-        "sigma": sigma,
-        "constants": CONSTANTS,
-    }
+    """What a result is kept by: all that it depends on, as a short name in `settings`."""
+    depends = [detector.CONSTANTS[1:], gaussian_columns.CONSTANTS]
+    if variant not in OTHERS:
+        settings = variants(1)[variant]
+        sigma = settings.get("sigma", detector.SIGMA)
+        depends += [sigma, settings_name(settings.get("estimator", default_density(1)))]
+    if dataset in PLANTED:
+        depends += planted_outliers.CONSTANTS
+    name = hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:10]
+    return {"variant": variant, "dataset": dataset, "seed": seed, "settings": name}
 
 
 def measure(dataset, variant, seed, data_home):
@@ -92,6 +90,7 @@ def measure(dataset, variant, seed, data_home):
         if "estimator" in settings:  # as many rows as the default density is fitted to
             training = training[: round(MOST_ROWS / 0.8)]
         fitted = RoundtripDetector(random_state=seed, **settings).fit(training)
+        refuse_interrupted(fitted)
         oddness, trimmed = -fitted.score_samples(test), fitted.n_trimmed_
     return {
         "precision_at_k": precision_at_k(oddness, outlier),
@@ -133,7 +132,7 @@ def main():
         return np.mean([record[what] for each in chosen for record in records[name, each]])
 
     def by_kind(kind):
-        return [dataset for dataset in PLANTED if dataset.endswith(kind)]
+        return [dataset for dataset in PLANTED if dataset.endswith(f", {kind}")]
 
     planted_rows = [
         [

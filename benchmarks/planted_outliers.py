@@ -7,6 +7,14 @@ from roundtrip.datasets import load_arem, load_bank, load_casp
 TABLES = {"AReM": load_arem, "CASP": load_casp, "BANK": load_bank}
 KINDS = ("cluster", "inner cluster", "scattered", "mixed up")
 SHARE, ROWS = 0.05, 5000
+NEAREST, FARTHEST = 4, 8
+"""Standard deviations from the median of a column where values far out lie."""
+
+SPREAD = 0.1
+"""Of a cluster, in standard deviations of the columns."""
+
+CONSTANTS = [SHARE, ROWS, NEAREST, FARTHEST, SPREAD]
+"""What results depend on; they are kept by them."""
 
 
 def planted(table, kind, seed, data_home):
@@ -27,8 +35,8 @@ def planted(table, kind, seed, data_home):
 
 
 def _far_out(rows, size, random):
-    """Values four to eight standard deviations from the median of their columns."""
-    distance = random.uniform(4, 8, size=size) * random.choice([-1, 1], size=size)
+    """Values many standard deviations from the median of their columns."""
+    distance = random.uniform(NEAREST, FARTHEST, size=size) * random.choice([-1, 1], size=size)
     return np.median(rows, axis=0) + distance * rows.std(axis=0)
 
 
@@ -37,12 +45,12 @@ def _cluster(rows, count, random):
     centre = rows[random.integers(len(rows))].copy()
     moved = random.permutation(features)[: max(1, features // 2)]
     centre[moved] = _far_out(rows, features, random)[moved]
-    return centre + 0.1 * rows.std(axis=0) * random.normal(size=(count, features))
+    return centre + SPREAD * rows.std(axis=0) * random.normal(size=(count, features))
 
 
 def _inner_cluster(rows, count, random):
     centre = _mixed_up(rows, 1, random)
-    return centre + 0.1 * rows.std(axis=0) * random.normal(size=(count, rows.shape[1]))
+    return centre + SPREAD * rows.std(axis=0) * random.normal(size=(count, rows.shape[1]))
 
 
 def _scattered(rows, count, random):

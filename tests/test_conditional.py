@@ -1,5 +1,7 @@
 """p(x | context) and p(y | x) against exact values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -317,6 +319,8 @@ def test_without_a_first_look_every_class_is_estimated_whatever_its_prior():
     result = classifier.posterior(X[:5])
     np.testing.assert_array_equal(result.probability[:, 1], 0)
     assert np.isfinite(result.log_density_error[:, [0, 2]]).all()
+    assert np.isnan(result.log_density[:, 1]).all()
+    np.testing.assert_array_equal(classifier.predict_log_proba(X[:5])[:, 1], -np.inf)
 
 
 def test_errors_under_different_contexts_are_independent():
@@ -338,6 +342,43 @@ def test_errors_under_different_contexts_are_independent():
         for place in (0, 1)
     ]
     assert abs(np.corrcoef(errors)[0, 1]) < 4 / np.sqrt(400)
+
+
+def test_columns_of_a_classified_table_go_by_name():
+    X, y = three_gaussians(200, seed=0)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    est = Roundtrip(random_state=0, **TINY).fit(frame, context=y)
+    classifier = RoundtripClassifier.from_density(est)
+    assert classifier.predict(frame[:5]).shape == (5,)  # without a warning, which were an error
+    with pytest.raises(ValueError, match="feature names"):
+        classifier.predict(frame[["b", "a"]])
+    with pytest.raises(ValueError, match="must be a Roundtrip"):
+        RoundtripClassifier(3).fit(X, y)
+
+
+def test_a_class_that_has_not_converged_is_a_doubt_unless_it_is_far_behind(classifier, monkeypatch):
+    """An estimate that failed is too low: that it is low does not make it certain."""
+    X, _ = three_gaussians(200, seed=4)
+    truth = np.exp(true_log_density(X)) * SHARES
+    unsure = (np.sort(truth / truth.sum(axis=1, keepdims=True), axis=1)[:, 1] > 0.2).nonzero()[0]
+    density = Roundtrip.density
+
+    def failing(self, X, *, context, **settings):
+        result = density(self, X, context=context, **settings)
+        if context != 1:
+            return result
+        return replace(
+            result,
+            log_density=result.log_density - 9,
+            converged=np.zeros(len(X), dtype=bool),
+        )
+
+    assert classifier.posterior(X[unsure]).converged.all()
+    monkeypatch.setattr(Roundtrip, "density", failing)
+    result = classifier.posterior(X[unsure])
+    of_one = truth[unsure, 1] / truth[unsure].sum(axis=1) > 0.1
+    assert of_one.any()
+    assert not result.converged[of_one].any()
 
 
 def test_classes_may_be_anything_hashable():

@@ -81,6 +81,8 @@ def test_images_come_back_as_they_came(channels_first, kind):
         (np.full((2, 8, 8, 1), "a"), "numbers"),
         (np.full((2, 8, 8, 1), 256), "between 0 and 255"),
         (np.full((2, 8, 8, 1), -1), "between 0 and 255"),
+        (np.ones((2, 8, 8, 1), dtype=int), "none of these exceeds 1"),
+        (np.full((2, 8, 8, 1), 16, dtype=np.uint8), "none of these exceeds 16"),
     ],
 )
 def test_bad_images_are_named(X, word):
@@ -201,6 +203,9 @@ def test_generate_sorts_images_by_their_density(digits, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
     frame = pd.read_csv(table)
     assert frame["label"].tolist() == [label for label in range(10) for _ in range(3)]
+    generated = generate_images(est, 3, random_state=1)
+    again = est.score_samples(generated.images, context=generated.labels)
+    np.testing.assert_allclose(again, generated.density.log_density, atol=1e-9)
     for _, group in frame.groupby("label"):
         assert (group["log_density"].diff().dropna() <= 0).all()
     with pytest.raises(ValueError, match="no classes"):

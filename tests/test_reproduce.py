@@ -14,7 +14,7 @@ from scipy.stats import norm
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from roundtrip import Roundtrip
+from roundtrip import Roundtrip, RoundtripDetector
 from roundtrip.cli import app
 from roundtrip.datasets import Dataset, DatasetNotFoundError, load_arem, load_bank, load_casp
 from roundtrip.density import estimate
@@ -23,7 +23,7 @@ from roundtrip.model import RoundtripModel
 from roundtrip.reproduce import EXPERIMENTS, Request, reproduce
 from roundtrip.reproduce.fig2 import divergence, fitted_simulation, run_key
 from roundtrip.reproduce.fig_s1 import Z_1
-from roundtrip.reproduce.methods import PAPER
+from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.outlier_methods import OUTLIER_METHODS, make_outlier_method
 from roundtrip.reproduce.published_estimator import biased_log_density
 from roundtrip.reproduce.recogniser import Recogniser
@@ -275,6 +275,19 @@ def test_table2_is_computed_and_not_computed_again(tmp_path):
     assert f"{runs[0]['precision_at_k']:.3f}" in text
     assert "0.973" in text  # the paper's, beside
     assert reproduce(request) == text
+
+
+def test_results_of_another_width_are_not_taken_and_half_a_fit_is_none(tmp_path, monkeypatch):
+    request = Request("table2", tmp_path)
+    module = sys.modules[EXPERIMENTS["table2"].__module__]
+    before = module._key(request, "Shuttle", DEFAULT, 0)
+    monkeypatch.setattr(module, "DETECTOR_CONSTANTS", [1.0, *module.DETECTOR_CONSTANTS[1:]])
+    assert module._key(request, "Shuttle", DEFAULT, 0) != before
+    fitted = RoundtripDetector()
+    fitted.estimator_ = Roundtrip()
+    fitted.estimator_.stopped_by_ = "interrupt"
+    with pytest.raises(KeyboardInterrupt):
+        module.refuse_interrupted(fitted)
 
 
 @pytest.mark.parametrize("name", OUTLIER_METHODS)

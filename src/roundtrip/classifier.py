@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import torch
+from rich.console import Console
+from rich.progress import track
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,6 +31,12 @@ NEGLIGIBLE = 12.0
 """Nats below the best class from which on a first look at a class is enough."""
 
 NO_DOUBT = 1e-3
+"""Probability below which a class whose density has not converged is no reason for doubt."""
+
+DOUBT_ERRORS = 3.0
+
+CONSTANTS = [ROUGH_DRAWS, NEGLIGIBLE, NO_DOUBT, DOUBT_ERRORS]
+"""What posteriors depend on besides settings; results are kept by both."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +48,14 @@ class ClassPosterior:
     probability : `(rows, classes)`.
     std_error : `(rows, classes)`, of the probabilities, from the errors of the densities.
     log_density : `(rows, classes)`, log p(x | y) in the units of X. A first look, from a few draws,
-        where it decides: of classes that are far behind, and of one that is far ahead of all.
+        where it decides: of classes that are far behind, and of one that is far ahead of all. NaN
+        where nothing was computed: of classes with a prior of 0, if the density has no posterior.
     log_density_error : `(rows, classes)`, its standard errors; NaN after a first look only.
     converged : `(rows,)` whether the probabilities are certain: no class is in doubt after a first
-        look (one is 12 nats ahead of all), or the densities of those that are, and that have a
-        probability of a thousandth or more, have converged. That a class far behind at a first
-        look does not matter is assumed: a first look may be too low.
+        look (one is 12 nats ahead of all), or the densities of those that are have converged, but
+        for classes that would have less than a thousandth even three standard errors higher, or
+        at their first look. That a class far behind at a first look does not matter is assumed: a
+        first look may be too low.
     """
 
     probability: np.ndarray
@@ -100,11 +111,14 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         if are_images(X):
             X, y = np.asarray(X), column_or_1d(y)
             check_consistent_length(X, y)
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier table
         else:
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         _log_priors(self.priors, counts)  # a mistake in them is told now
+        if not (self.estimator is None or isinstance(self.estimator, Roundtrip)):
+            raise ValueError(f"estimator must be a Roundtrip, got {type(self.estimator).__name__}")
         estimator = Roundtrip() if self.estimator is None else clone(self.estimator)
         if estimator.random_state is None:
             estimator.random_state = self.random_state
@@ -142,6 +156,8 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
             )
         classifier.class_count_ = counts
         classifier.n_features_in_ = estimator.n_features_in_
+        if hasattr(estimator, "feature_names_in_"):
+            classifier.feature_names_in_ = estimator.feature_names_in_
         classifier.estimator_ = estimator
         _log_priors(priors, counts)
         return classifier
@@ -160,10 +176,12 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         )
         log_priors = _log_priors(self.priors, self.class_count_)
         log_density = self._rough(X)
+        has_first_look = self.estimator_.model_.has_posterior
+        rough = log_density.copy() if has_first_look else np.full_like(log_density, -np.inf)
         error = np.full_like(log_density, np.nan)
         certain = np.ones(log_density.shape, dtype=bool)
         estimated = np.zeros_like(certain)
-        if self.estimator_.model_.has_posterior:
+        if has_first_look:
             wanted = self._in_play(log_density + log_priors)
         else:  # nothing is known of any class yet
             wanted = np.broadcast_to(np.isfinite(log_priors), certain.shape)
@@ -175,7 +193,10 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
                         # Of a class that a row is not of, no density need be certain.
                         warnings.simplefilter("ignore", DensityWarning)
                         result = self.estimator_.density(
-                            X[rows], context=label, tol=tol, max_evaluations=max_evaluations
+                            self._table(X[rows]),
+                            context=label,
+                            tol=tol,
+                            max_evaluations=max_evaluations,
                         )
                     log_density[rows, place] = result.log_density
                     error[rows, place] = result.std_error
@@ -183,13 +204,19 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
             estimated |= wanted
             wanted = self._in_play(log_density + log_priors) & ~estimated
         joint = log_density + log_priors
-        probability = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        log_total = logsumexp(joint, axis=1, keepdims=True)
+        probability = np.exp(joint - log_total)
+        if not has_first_look:
+            log_density[~estimated] = np.nan
         # Delta method: dp_k = p_k (dl_k - Σ_j p_j dl_j), errors of different classes independent.
         spread = np.nan_to_num(error)  # classes that do not matter add nothing
         others = (probability * spread) ** 2
         total = others.sum(axis=1, keepdims=True) - others
         variance = probability**2 * (((1 - probability) * spread) ** 2 + total)
-        converged = (certain | (probability < NO_DOUBT)).all(axis=1)
+        # An estimate that has not converged is rather too low than too high.
+        highest = np.maximum(rough, np.nan_to_num(log_density) + DOUBT_ERRORS * spread)
+        negligible = highest + log_priors < log_total + np.log(NO_DOUBT)
+        converged = (certain | negligible).all(axis=1)
         return ClassPosterior(probability, np.sqrt(variance), log_density, error, converged)
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -199,13 +226,19 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log p(y | x), `(rows, classes)`."""
         result = self.posterior(X)
-        joint = result.log_density + _log_priors(self.priors, self.class_count_)
+        log_priors = _log_priors(self.priors, self.class_count_)
+        joint = np.where(np.isneginf(log_priors), -np.inf, result.log_density + log_priors)
         return joint - logsumexp(joint, axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row, `(rows,)`."""
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
+
+    def _table(self, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
+        """Rows as the density knows them, with its column names."""
+        columns = self.estimator_.columns_
+        return rows if columns is None else pd.DataFrame(rows, columns=columns)
 
     @property
     def _labels(self) -> list[Any]:
@@ -235,7 +268,12 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
                 n_draws=ROUGH_DRAWS,
                 seed=est.scoring_seed_,
             )
-            for context in contexts
+            for context in track(
+                contexts,
+                "a first look at each class",
+                console=Console(stderr=True),
+                disable=not est.verbose,
+            )
         ]
         return np.stack(columns, axis=1) + est.scaling_.log_det
 

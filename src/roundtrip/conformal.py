@@ -8,7 +8,7 @@ from roundtrip.parameters import check_number
 TAIL = 0.1
 """Share of the scores that are not odd by whose fall the tail is judged."""
 
-LEAST_FALL = 1.5
+LEAST_FALL = 1.2
 """Nats by which the tail falls, at the least, from where it begins to the fence."""
 
 

@@ -20,9 +20,9 @@ from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
 from roundtrip.parameters import check_choice, check_number, random_stream
 from roundtrip.settings import resolved
 
-SIGMA = 2.0
+SIGMA = 4.0
 """Noise that rows are scored with, where columns have a standard deviation of 1: so wide that a
-small cluster of outliers counts for little."""
+small cluster of outliers counts for little. Chosen by planted outliers (docs/outliers.md)."""
 
 FENCE = 2.5
 """Interquartile ranges below the lower quartile of scores where outliers begin."""
@@ -32,6 +32,7 @@ FIRST_EDGE = 0.15
 """Share of the rows at either end of a column whose ranks count for nothing before the first
 trimming, when many outliers may be at one end."""
 
+MOST_LATENT = 10
 MOST_ROWS = 20_000
 """That the default density is fitted to: more would not change what wide noise shows of it."""
 
@@ -43,7 +44,7 @@ USUAL_ROWS = 200
 
 REFERENCES = ("held-out", "trimmed", "model")
 
-CONSTANTS = [FENCE, TRIMMINGS, FIRST_EDGE, MOST_ROWS, CENTRES]
+CONSTANTS = [SIGMA, FENCE, TRIMMINGS, FIRST_EDGE, MOST_ROWS, CENTRES, MOST_LATENT]
 """What scores depend on besides settings; results are kept by both."""
 
 
@@ -63,7 +64,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         the scores of all rows.
     estimator : the density to fit, a `Roundtrip`; None: a small one with isotropic noise.
     sigma : noise that rows are scored with, in the density's scaled units. None: the density's own;
-        another than its own needs isotropic noise. "auto": 2, which is for columns of standard
+        another than its own needs isotropic noise. "auto": 4, which is for columns of standard
         deviation 1, or None if the columns of `estimator` have other units or it has other noise.
     gaussian_columns : whether columns are made Gaussian first, or only standardised.
     trim : whether clearly odd training rows are left out.
@@ -251,7 +252,10 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         return self._surprises(X).above(self._usual_surprises, self._feature_names(), index)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the detector to a file that `RoundtripDetector.load` reads; never half a file."""
+        """Write the detector to a file that `RoundtripDetector.load` reads; never half a file.
+
+        The file holds some rows of the table, `usual_rows_`, which explanations compare with.
+        """
         from roundtrip.detector_file import write_detector
 
         check_is_fitted(self)
@@ -392,7 +396,7 @@ def default_density(features: int) -> Roundtrip:
     'isotropic'
     """
     return Roundtrip(
-        latent_dim=min(features, 10),
+        latent_dim=min(features, MOST_LATENT),
         noise="isotropic",
         sigma=0.3,
         prior="normal",

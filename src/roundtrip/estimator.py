@@ -81,9 +81,10 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         connected hidden layer each, of the first width.
     training_draws : draws of z a row for the bound.
     alpha, beta : weights of the roundtrip losses of x and z, eq. (14).
-    learning_rate : of Adam. With the likelihood objective the matrices between hidden layers are
-        trained by Muon, at five times that rate, and the rates fall to zero along a cosine. An
-        eighth of it, by Adam alone, while "hybrid" has the paper's losses.
+    learning_rate : of Adam; "auto" is lower for images of more than 784 numbers. With the
+        likelihood objective the matrices between hidden layers are trained by Muon, at five times
+        that rate, and the rates fall to zero along a cosine. An eighth of it, by Adam alone, while
+        "hybrid" has the paper's losses.
     batch_size : rows a step, at most all of them.
     max_epochs : upper limit; training may stop earlier.
     min_steps_per_epoch : an epoch is one pass over the rows, but at least so many steps, so that

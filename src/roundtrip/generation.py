@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.density.result import DensityEstimate
 from roundtrip.estimator import Roundtrip
-from roundtrip.parameters import check_choice, check_integer
+from roundtrip.parameters import check_choice, check_integer, random_stream
 
 ORDERS = ("likelihood", "none")
 
@@ -43,7 +43,7 @@ def generate_images(
     *,
     labels: Sequence[Any] | None = None,
     sort: str = "likelihood",
-    random_state: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
     tol: float | None = None,
 ) -> Generated:
     """`per_class` images E(x | z, y) for random z of each class, by decreasing density within it.
@@ -60,7 +60,7 @@ def generate_images(
         raise ValueError("the model has no classes: fit it with context=labels")
     chosen = list(context.labels if labels is None else labels)
     every = [label for label in chosen for _ in range(per_class)]
-    random = np.random.RandomState(random_state)
+    random = random_stream(random_state)
     Z = est.model_.draw_codes(len(every), random).numpy()
     images = est.inverse_transform(Z, context=every)
     density = est.density(images, context=every, tol=tol)

@@ -9,7 +9,11 @@ from roundtrip.networks.conv import ImageShape
 
 COLOURS = (1, 3, 4)
 LARGEST_BYTE = 255.0
-FAR_TOO_BRIGHT = 10.0
+DARK = 32
+"""Whole numbers that stay below are hardly bytes, but of a unit of their own (0 and 1, 0 to 16)."""
+
+FAR_TOO_BRIGHT = 2.0
+"""What is generated for images from 0 to 1 does not reach that far, bytes do."""
 
 
 def are_images(X: Any) -> bool:
@@ -66,6 +70,12 @@ class ImageLayout:
                 f"images of {'whole' if top > 1 else 'floating-point'} numbers must lie between 0 "
                 f"and {top:g}; divide them by their largest possible value, or pass bytes"
             )
+        largest = X.max(initial=0)
+        if top > 1 and 0 < largest < DARK:
+            raise ValueError(
+                f"images of whole numbers are taken as 0 to {top:g}, but none of these exceeds "
+                f"{largest:g}: divide them by their largest possible value"
+            )
         return cls(height, width, channels, first, top)
 
     @property
@@ -105,7 +115,7 @@ class ImageLayout:
                 "the estimator was fitted on images between 0 and 1, but these reach "
                 f"{largest:g}; divide them by their largest possible value"
             )
-        if self.top > 1 and X.dtype.kind in "bf" and 0 < largest <= 1:
+        if self.top > 1 and X.dtype.kind in "bf" and 0 < largest <= FAR_TOO_BRIGHT:
             raise ValueError(
                 "the estimator was fitted on bytes, 0 to 255, but these images lie between 0 and "
                 "1; multiply them by 255"

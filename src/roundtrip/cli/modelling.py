@@ -94,17 +94,6 @@ def fit(
         if checkpoint.resolve() == output.resolve():
             raise ValueError("--checkpoint and --output are the same file")
         check_writable(checkpoint)
-    names, conditioned = _split(columns), _split(context)
-    both = set(names or ()) & set(conditioned or ())
-    if both:
-        raise ValueError(f"--columns and --context both name {', '.join(sorted(both))}")
-    conditions = None
-    if conditioned is not None:
-        conditions = read_columns(data, conditioned)
-        Context.fit(conditions).plain()  # what can't be saved is told now
-    table = read_table(data, names, without=conditioned or ())
-    if names is not None and not hasattr(table, "columns"):
-        raise ValueError(f"--columns needs column names, but {data} has none")
     settings: dict[str, Any] = {
         "latent_dim": latent_dim,
         "objective": objective,
@@ -123,11 +112,24 @@ def fit(
             "context": context,
             "preset": None if preset == "default" else preset,
         }
-        given = [f"--{name.replace('_', '-')}" for name, value in of_density.items() if value]
-        if given:
+        useless = [name for name, value in of_density.items() if value is not None]
+        if useless:
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
             raise ValueError(
-                f"--outliers has a density with settings of its own: leave out {', '.join(given)}"
+                f"--outliers has a density with settings of its own: leave out {options}"
             )
+    names, conditioned = _split(columns), _split(context)
+    both = set(names or ()) & set(conditioned or ())
+    if both:
+        raise ValueError(f"--columns and --context both name {', '.join(sorted(both))}")
+    conditions = None
+    if conditioned is not None:
+        conditions = read_columns(data, conditioned)
+        Context.fit(conditions).plain()  # what can't be saved is told now
+    table = read_table(data, names, without=conditioned or ())
+    if names is not None and not hasattr(table, "columns"):
+        raise ValueError(f"--columns needs column names, but {data} has none")
+    if outliers:
         detector = RoundtripDetector(
             device=device, random_state=seed, verbose=0 if quiet else 1
         ).fit(table)

@@ -48,7 +48,8 @@ def detect(
     MODEL is one of `fit --outliers`, or of `fit`: p-values are then by comparison with rows that
     the model generates itself. `outlier` marks rows so that at most a share --rate of them should
     be none (false-discovery rate). If the rows of `fit --outliers` had outliers, too, compare with
-    the others: --reference trimmed.
+    the others: --reference trimmed. Rows of `fit` itself are no new rows: their p-values are too
+    large.
 
     \b
     Example:
@@ -64,9 +65,9 @@ def detect(
     check_output(output, data)
     check_number("--rate", rate, above=0, below=1)
     detector = RoundtripDetector.load(model, device=device, verbose=0 if quiet else 1)
+    compared = detector.reference_scores(reference)  # a wrong one is told now
     X = read_for(detector, data)
     scores = detector.score_samples(X)
-    compared = detector.reference_scores(reference)
     p_values = conformal_p_value(scores, compared)
     result = pd.DataFrame(
         {"score": scores, "p_value": p_values, "outlier": discovered(p_values, rate)},

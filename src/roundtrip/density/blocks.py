@@ -40,4 +40,15 @@ def map_blocks(function: Callable[[Tensor], Tensor], rows: Tensor, size: int) ->
     >>> map_blocks(lambda x: x * 2, torch.arange(3), 2)
     tensor([0, 2, 4])
     """
-    return torch.cat([function(block)[:real] for block, real in padded_blocks(rows, size)])
+    # Results go to their place at once: kept one by one, small among the large arrays of the calls
+    # that are freed between them, they would leave the memory in pieces too small for the next.
+    result: Tensor | None = None
+    start = 0
+    for block, real in padded_blocks(rows, size):
+        values = function(block)[:real]
+        if result is None:
+            result = values.new_empty(len(rows), *values.shape[1:])
+        result[start : start + real] = values
+        start += real
+    assert result is not None, "no rows"
+    return result

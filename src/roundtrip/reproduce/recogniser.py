@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 BATCH = 128
 HIGHEST_RATE = 3e-3
+CONSTANTS = [BATCH, HIGHEST_RATE]
+"""What results depend on besides the number of epochs; they are kept by both."""
 
 
 class Recogniser:
@@ -28,9 +30,9 @@ class Recogniser:
         generator = torch.Generator().manual_seed(self.seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self.network = _network(images.shape[1])
+            self.network_ = _network(images.shape[1])
         x, y = _tensor(images), torch.from_numpy(np.asarray(labels, dtype=np.int64))
-        optimiser = torch.optim.Adam(self.network.parameters())
+        optimiser = torch.optim.Adam(self.network_.parameters())
         steps = self.epochs * (len(x) // BATCH)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, HIGHEST_RATE, steps)
         for _ in track(
@@ -42,16 +44,16 @@ class Recogniser:
             order = torch.randperm(len(x), generator=generator)
             for batch in order.split(BATCH)[: len(x) // BATCH]:
                 optimiser.zero_grad()
-                nn.functional.cross_entropy(self.network(x[batch]), y[batch]).backward()
+                nn.functional.cross_entropy(self.network_(x[batch]), y[batch]).backward()
                 optimiser.step()
                 schedule.step()
-        self.network.eval()
+        self.network_.eval()
         return self
 
     @torch.no_grad()
     def predict(self, images: np.ndarray) -> np.ndarray:
         """The class of each image."""
-        parts = [self.network(block).argmax(dim=1) for block in _tensor(images).split(1000)]
+        parts = [self.network_(block).argmax(dim=1) for block in _tensor(images).split(1000)]
         return torch.cat(parts).numpy()
 
     def accuracy(self, images: np.ndarray, labels: np.ndarray) -> float:

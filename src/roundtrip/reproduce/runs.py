@@ -18,6 +18,9 @@ from roundtrip.atomic import atomic_write
 
 Key = Mapping[str, Any]
 
+NOT_TOLD = ("settings", "constants")
+"""Parts of a key that mean nothing to people."""
+
 
 class Runs:
     """The records of a file, each a dict that begins with the key it is known by.
@@ -112,7 +115,7 @@ class Log:
     ) -> dict[str, Any]:
         """`runs.computed`, told about; `result` names the number to show."""
         self._done += 1
-        parts = [f"{part} {value}" for part, value in key.items() if part != "settings"]
+        parts = [f"{part} {value}" for part, value in key.items() if part not in NOT_TOLD]
         name = f"[{self._done}/{self._total}] " + ", ".join(parts)
         if runs.find(key) is not None:
             self._console.print(f"{name}: known", markup=False)

@@ -135,6 +135,7 @@ def _measure(
         start = time.perf_counter()
         oddness = method.fit(rows, key["budget"])
         fitted = time.perf_counter()
+        refuse_interrupted(method.detector)
         scores = oddness(test)
         scored = time.perf_counter()
     added = _memory("VmHWM") - memory
@@ -150,6 +151,12 @@ def _measure(
         "epochs": getattr(method.detector, "n_iter_", None),
         "memory_mb": added / 1e6 if math.isfinite(added) else None,
     }
+
+
+def refuse_interrupted(detector: Any) -> None:
+    """Go on with the interrupt that a fit took as a wish to end: half a fit is no result."""
+    if getattr(getattr(detector, "estimator_", detector), "stopped_by_", None) == "interrupt":
+        raise KeyboardInterrupt
 
 
 def precision_at_k(oddness: np.ndarray, outlier: np.ndarray) -> float:
