@@ -22,7 +22,7 @@ from roundtrip.networks import conv
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import environment
 
-IMAGES, CODES, TURNS = 5120, 2048, 3
+IMAGES, CODES, TURNS = 1024, 2048, 2
 KINDS = {
     "residual, by likelihood (the default)": (Roundtrip, {}),
     "convolutions, by likelihood": (Roundtrip, {"network": "conv"}),

@@ -1,6 +1,7 @@
 """From settings and scaled data to a trained model."""
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,11 @@ CONTINUOUS_FLOOR = 1e-3
 
 ROUNDED_FLOOR = 0.05
 """Smallest noise of a rounded column, in units of its rounding step."""
+
+LARGEST_FALL = 1.0
+"""Nats a feature by which likelihood training may fall below its best epoch; beyond, codes and
+encoder have lost each other, and more steps do not bring them together. (Adversarial training may
+fall and rise.)"""
 
 SMALLEST_BATCH = 2
 """Batch norm needs two rows to know a spread."""
@@ -244,6 +250,7 @@ def fit_model(
     elif settings["network"] == "residual" and model.has_posterior:
         start_at_principal_components(model, data.spread(data.training, randomness))
     objective = _objective(settings, model, data, bound_weight, generator, randomness)
+    by_likelihood = isinstance(objective, LikelihoodObjective)
     # Rows that repeat within a batch would cost time and tell nothing; only the paper draws them.
     batch_size = settings["batch_size"]
     if settings["sampling"] == "shuffle":
@@ -263,6 +270,7 @@ def fit_model(
         max_epochs=settings["max_epochs"],
         patience=settings["patience"],
         max_time=max_time,
+        largest_fall=LARGEST_FALL * data.features if by_likelihood else math.inf,
         checkpoint=checkpoint,
         name=name,
         unit="rows" if data.image_shape is None else "images",

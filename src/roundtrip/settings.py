@@ -69,8 +69,8 @@ IMAGE_LATENT_DIM = 16
 FULL_RATE_PIXELS = 784
 """Numbers an image up to which the learning rate of images is as it stands. A step of the encoder's
 weights moves a code in proportion to the pixels, which are not centred, and the more of them there
-are, the more exactly they fix the code: beyond, the rate falls by their number to the power of
-1.5 (measured up to 3,072). Convolutions see a few pixels at a time and keep their rate."""
+are, the more exactly they fix the code: beyond, the rate falls by the square of their number
+(measured up to 3,072). Convolutions see a few pixels at a time and keep their rate."""
 
 AUTOMATIC: dict[str, dict[str, Any]] = {
     "likelihood": _LIKELIHOOD,
@@ -145,7 +145,7 @@ def resolved(settings: Mapping[str, Any], *, pixels: int = 0) -> dict[str, Any]:
     if pixels and _is_auto(result["latent_dim"]):
         result["latent_dim"] = IMAGE_LATENT_DIM
     if likelihood_of_images and _is_auto(settings["learning_rate"]) and result["network"] != "conv":
-        result["learning_rate"] *= min(1.0, FULL_RATE_PIXELS / pixels) ** 1.5
+        result["learning_rate"] *= min(1.0, FULL_RATE_PIXELS / pixels) ** 2
     if not _is_auto(settings["noise"]):
         result["sigma"] = settings["sigma"]  # noise that was asked for learns its width
     return result

@@ -240,6 +240,21 @@ def test_divergence_goes_back_to_good_weights(times):
     )
 
 
+def test_a_collapse_is_taken_back_like_a_divergence():
+    """Where the likelihood falls by more than is tolerated; elsewhere it may fall and rise."""
+    scores = [-10.0, -9.0, -500.0, -8.0, -7.0]
+    for largest_fall, kept, rate in ((20.0, [-10, -9, -8, -7], 5e-4), (math.inf, scores, 1e-3)):
+        setup = Setup()
+        left = iter(scores)
+        setup.validation = ScriptedValidation(lambda _, left=left: next(left))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            result = setup.train(max_epochs=len(kept), largest_fall=largest_fall)
+        assert result.history["validation_log_likelihood"] == kept
+        assert setup.objective.learning_rate == rate
+        assert any("collapsed" in str(each.message) for each in told) == (rate < 1e-3)
+
+
 def test_nan_from_the_first_step_leaves_finite_weights():
     setup = Setup(learning_rate=1e30)
     with pytest.warns(ConvergenceWarning, match="those it began with"):

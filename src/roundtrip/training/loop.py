@@ -48,7 +48,7 @@ class TrainingResult:
 
 
 class _DivergedError(Exception):
-    """A loss or weight is no longer a finite number."""
+    """A loss or weight is no longer a finite number, or the likelihood has collapsed."""
 
 
 class Objective(Protocol):
@@ -138,6 +138,7 @@ def train(
     max_epochs: float,
     patience: int,
     max_time: float | None = None,
+    largest_fall: float = math.inf,
     checkpoint: Checkpoint | None = None,
     name: str = DEFAULT_NAME,
     unit: str = "rows",
@@ -147,8 +148,9 @@ def train(
 
     Ends after `patience` epochs without improvement (counted once sigma is settled), after
     `max_epochs` (may be infinite), after `max_time` seconds, or at Ctrl-C. If a loss turns NaN or
-    infinite, training goes back to the last good weights at half the learning rate, at most three
-    times. Whatever ends it, the model holds finite weights: those of the best epoch.
+    infinite, or an epoch ends more than `largest_fall` nats below the best one, training goes back
+    to the last good weights at half the learning rate, at most three times. Whatever ends it, the
+    model holds finite weights: those of the best epoch.
 
     With a `checkpoint` the state is kept there between epochs under `name`, and training begins
     with what is found there. `unit` is what the progress bar calls a row.
@@ -182,7 +184,7 @@ def train(
                     budget.slowest_validation = max(
                         budget.slowest_validation, budget.seconds - before
                     )
-                    if not math.isfinite(score):
+                    if not math.isfinite(score) or score < state.best_score - largest_fall:
                         raise _DivergedError
                 except _DivergedError:
                     objective.networks.load_state_dict(state.good)
@@ -294,16 +296,17 @@ def _warn(name: str, result: TrainingResult, recoveries: int, learning_rate: flo
         if result.best_epoch
         else "no epoch was completed: the weights are those it began with"
     )
+    why = "losses that are not finite, or a likelihood that collapsed"
     if result.stopped_by == "divergence":
         message = (
-            f"training diverged {recoveries} times (NaN or infinite losses), although the learning "
-            f"rate was halved down to {learning_rate:.2g}; {kept}. Try a smaller learning_rate, or "
+            f"training diverged {recoveries} times ({why}), although the learning rate was halved "
+            f"down to {learning_rate:.2g}; {kept}. Try a smaller learning_rate, or "
             "scale='standard'."
         )
     elif recoveries:
         message = (
-            f"training diverged {recoveries} time(s) (NaN or infinite losses) and went on from the "
-            f"last good weights with the learning rate halved to {learning_rate:.2g}; {kept}."
+            f"training diverged {recoveries} time(s) ({why}) and went on from the last good "
+            f"weights with the learning rate halved to {learning_rate:.2g}; {kept}."
         )
     elif result.stopped_by == "interrupt":
         message = f"training was interrupted after {result.n_epochs} epochs; {kept}."
