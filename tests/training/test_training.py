@@ -1,6 +1,7 @@
 import copy
 import math
 import signal
+import warnings
 
 import numpy as np
 import pytest
@@ -240,13 +241,27 @@ def test_divergence_goes_back_to_good_weights(times):
     )
 
 
+class Scripted:
+    """A validation with the scores of a script."""
+
+    selection_epochs = None
+
+    def __init__(self, scores):
+        self.scores = iter(scores)
+
+    def __call__(self, epoch):
+        return next(self.scores)
+
+    def report(self):
+        return {}
+
+
 def test_a_collapse_is_taken_back_like_a_divergence():
     """Where the likelihood falls by more than is tolerated; elsewhere it may fall and rise."""
     scores = [-10.0, -9.0, -500.0, -8.0, -7.0]
     for largest_fall, kept, rate in ((20.0, [-10, -9, -8, -7], 5e-4), (math.inf, scores, 1e-3)):
         setup = Setup()
-        left = iter(scores)
-        setup.validation = ScriptedValidation(lambda _, left=left: next(left))
+        setup.validation = Scripted(scores)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             result = setup.train(max_epochs=len(kept), largest_fall=largest_fall)
