@@ -110,7 +110,8 @@ def image_grid(images: np.ndarray, captions: Sequence[str], row_labels: Sequence
     figure = _figure(figsize=(0.55 * columns + 0.5, 0.66 * len(row_labels) + 0.2))
     axes = figure.subplots(len(row_labels), columns, squeeze=False)
     for ax, image, caption in zip(axes.flat, images, captions, strict=True):
-        shown = np.clip(image, 0, _white(image))  # what is generated may lie a little beyond
+        # What is generated may lie a little beyond; the type says what is white.
+        shown = np.clip(image, 0, _white(image)).astype(image.dtype)
         grey = image.shape[-1] == 1
         ax.imshow(shown[..., 0] if grey else shown, cmap="gray", vmin=0, vmax=_white(image))
         ax.set_xticks([])
