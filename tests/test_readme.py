@@ -38,3 +38,7 @@ def test_outliers_and_images_are_those_of_the_results():
         auroc = np.mean([r["auroc"] for r in mine])
         row = " | ".join(f"{value:.3f}" for value in (*precision, auroc))
         assert f"| {method} | {row} |" in README
+    mnist = json.loads((ROOT / "results/fig3/runs.json").read_text())[0]
+    assert f"right for {100 * mnist['accuracy']:.2f} %" in README
+    quality = mnist["quality"]
+    assert f"names {100 * quality['recognised']:.1f} % of {quality['generated']:,}" in README
