@@ -148,9 +148,9 @@ def train(
 
     Ends after `patience` epochs without improvement (counted once sigma is settled), after
     `max_epochs` (may be infinite), after `max_time` seconds, or at Ctrl-C. If a loss turns NaN or
-    infinite, or an epoch ends more than `largest_fall` nats below the best one, training goes back
-    to the last good weights at half the learning rate, at most three times. Whatever ends it, the
-    model holds finite weights: those of the best epoch.
+    infinite, or the bound of an epoch is more than `largest_fall` nats below that of the best one,
+    training goes back to the last good weights at half the learning rate, at most three times.
+    Whatever ends it, the model holds finite weights: those of the best epoch.
 
     With a `checkpoint` the state is kept there between epochs under `name`, and training begins
     with what is found there. `unit` is what the progress bar calls a row.
@@ -184,7 +184,10 @@ def train(
                     budget.slowest_validation = max(
                         budget.slowest_validation, budget.seconds - before
                     )
-                    if not math.isfinite(score) or score < state.best_score - largest_fall:
+                    # Of training rows: on others it falls where a small table is learnt by heart.
+                    highest = max(result.history.get("bound", [-math.inf]))
+                    collapsed = losses.get("bound", math.inf) < highest - largest_fall
+                    if collapsed or not math.isfinite(score):
                         raise _DivergedError
                 except _DivergedError:
                     objective.networks.load_state_dict(state.good)
