@@ -12,6 +12,7 @@ from roundtrip.cli import app
 from roundtrip.generation import generate_images
 from roundtrip.images import ImageLayout
 from roundtrip.networks import ConvDiscriminator, ConvEncoder, ConvGenerator
+from roundtrip.plots import image_grid
 from roundtrip.settings import resolved
 
 TINY = {"max_epochs": 1, "min_steps_per_epoch": 5, "batch_size": 32, "random_state": 0}
@@ -210,3 +211,12 @@ def test_generate_sorts_images_by_their_density(digits, tmp_path):
         assert (group["log_density"].diff().dropna() <= 0).all()
     with pytest.raises(ValueError, match="no classes"):
         generate_images(Roundtrip(**TINY).fit(X[:50]), 2)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_bytes_are_drawn_as_bytes(channels):
+    """Colour bytes that become floats on the way would all be drawn white."""
+    images = np.full((1, 8, 8, channels), 49, dtype=np.uint8)
+    (axes,) = image_grid(images, [""], [""]).axes
+    drawn = axes.images[0].to_rgba(axes.images[0].get_array(), bytes=True)
+    np.testing.assert_allclose(drawn[..., :3], 49, atol=1)  # a step of the grey scale
