@@ -36,15 +36,34 @@ def test_density_of_the_mixture_is_exact(prior, rng):
     np.testing.assert_allclose(prior.log_prob(torch.from_numpy(z)).numpy(), exact(z), atol=1e-10)
 
 
+def moments():
+    """Mean and covariance of the whole mixture."""
+    mean = WEIGHTS @ MEANS
+    parts = zip(WEIGHTS, MEANS, COVARIANCES, strict=True)
+    return mean, sum(w * (c + np.outer(m - mean, m - mean)) for w, m, c in parts)
+
+
 def test_draws_follow_the_mixture(prior):
     draws = prior.sample(40_000, np.random.RandomState(0)).numpy()
-    mean = WEIGHTS @ MEANS
+    mean, covariance = moments()
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.03)
-    second = sum(
-        w * (c + np.outer(m - mean, m - mean))
-        for w, m, c in zip(WEIGHTS, MEANS, COVARIANCES, strict=True)
-    )
-    np.testing.assert_allclose(np.cov(draws.T), second, atol=0.05)
+    np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.05)
+
+
+@pytest.mark.parametrize("learnt", [False, True])
+def test_spread_codes_have_the_moments_of_the_prior_much_closer_than_draws(prior, learnt):
+    identity = torch.nn.Linear(2, 2)
+    model = RoundtripModel(identity, identity, 2, sigma=0.5, prior=prior if learnt else None)
+    mean, covariance = moments() if learnt else (np.zeros(2), np.eye(2))
+    state = torch.get_rng_state()
+    for seed in range(5):
+        codes = model.spread_codes(4096, seed).numpy()  # draws would err by 0.016 and more
+        np.testing.assert_allclose(codes.mean(axis=0), mean, atol=0.003)
+        np.testing.assert_allclose(np.cov(codes.T), covariance, atol=0.01)
+    again = model.spread_codes(4096, seed).numpy()
+    np.testing.assert_array_equal(again, codes)
+    assert not np.array_equal(model.spread_codes(4096, seed + 1).numpy(), codes)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_density_under_a_mixture_is_that_of_a_mixture(prior):

@@ -43,8 +43,7 @@ class BlurredDensity:
     @classmethod
     def of(cls, est: Roundtrip, sigma: float) -> "BlurredDensity":
         """The density of a fitted estimator with noise of width `sigma` instead of its own."""
-        random = np.random.RandomState(est.scoring_seed_)
-        Z = est.model_.draw_codes(CENTRES, random).numpy()
+        Z = est.model_.spread_codes(CENTRES, est.scoring_seed_).numpy()
         centres = est.scaling_.apply(est.inverse_transform(Z))
         return cls(torch.from_numpy(centres).to(est.model_.device), sigma, est.scaling_)
 

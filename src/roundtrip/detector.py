@@ -44,7 +44,7 @@ USUAL_ROWS = 200
 
 REFERENCES = ("held-out", "trimmed", "model")
 
-CONSTANTS = [SIGMA, FENCE, TRIMMINGS, FIRST_EDGE, MOST_ROWS, CENTRES, MOST_LATENT]
+CONSTANTS = [SIGMA, FENCE, TRIMMINGS, FIRST_EDGE, MOST_ROWS, f"{CENTRES} spread", MOST_LATENT]
 """What scores depend on besides settings; results are kept by both."""
 
 

@@ -7,6 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
+from torch.quasirandom import SobolEngine
 
 from roundtrip.noise import (
     LARGEST_SIGMA,
@@ -19,6 +20,7 @@ from roundtrip.parameters import check_integer, check_number
 from roundtrip.prior import MixturePrior, Randomness
 
 SMALLEST_POSTERIOR_WIDTH = 1e-4
+CUBE_EDGE = 1e-10
 
 
 class RoundtripModel(nn.Module):
@@ -183,6 +185,17 @@ class RoundtripModel(nn.Module):
         if self.prior is not None:
             return self.prior.sample(n_samples, random)
         return torch.from_numpy(random.standard_normal((n_samples, self.latent_dim)))
+
+    def spread_codes(self, n_codes: int, seed: int) -> Tensor:
+        """Codes that stand for p(z) in an average, `(n_codes, latent_dim)` float64 on the CPU.
+
+        Scrambled Sobol points: they fill p(z) more evenly than draws, so that averages over them
+        err less. `n_codes` is a power of two.
+        """
+        cube = SobolEngine(1 + self.latent_dim, scramble=True, seed=seed)
+        # Points on the faces of the cube would be infinitely far out.
+        uniform = cube.draw(n_codes, dtype=torch.float64).clamp(CUBE_EDGE, 1 - CUBE_EDGE)
+        return torch.special.ndtri(uniform[:, 1:]) if self.prior is None else self.prior.at(uniform)
 
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x | z), one value a row, in float64."""

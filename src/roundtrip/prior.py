@@ -73,3 +73,15 @@ class MixturePrior(nn.Module):
         normal = torch.from_numpy(random.standard_normal((n_samples, self.means.shape[1], 1)))
         means, factors = self.means.cpu()[chosen], self.factors.cpu()[chosen]
         return means + (factors @ normal)[..., 0]
+
+    def at(self, uniform: Tensor) -> Tensor:
+        """Codes of points in the unit cube, `(points, 1 + latent_dim)`: `(points, latent_dim)`.
+
+        The first coordinate chooses the component, the others the place in it, so that points that
+        are spread evenly become codes that are spread like the mixture.
+        """
+        ends = torch.cumsum(self.weights.cpu(), dim=0)
+        chosen = torch.searchsorted(ends, uniform[:, 0] * ends[-1])
+        normal = torch.special.ndtri(uniform[:, 1:])[..., None]
+        means, factors = self.means.cpu()[chosen], self.factors.cpu()[chosen]
+        return means + (factors @ normal)[..., 0]
