@@ -430,6 +430,13 @@ def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path, monkeypatch
     detector = RoundtripDetector.load(tmp_path / "odd.rt")
     np.testing.assert_allclose(scores["score"], detector.score_samples(frame))
     np.testing.assert_allclose(scores["p_value"], detector.p_value(frame))
+    facts = json.loads(succeed("info", tmp_path / "odd.rt", "--json").stdout)
+    assert facts["holds"] == "outlier detector"
+    assert facts["column_names"] == list(frame.columns)
+    assert facts["outliers_score_below"] == detector.offset_
+    assert facts["held_out_rows"] == len(detector.held_out_scores_)
+    assert facts["settings"]["contamination"] == "auto"
+    assert "outlier detector" in succeed("info", tmp_path / "odd.rt").stdout
     # So few rows were held out that nothing can be marked, which is told.
     told = succeed("detect", tmp_path / "odd.rt", tmp_path / "new.csv", "--rate", 0.001)
     assert "0 row(s) marked" in told.stdout

@@ -187,6 +187,71 @@ def test_saved_and_loaded_it_is_the_same(rng, tmp_path):
         load(tmp_path / "detector.rt")
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"estimator": brief().set_params(prior="mixture", scale="standard")},
+        {"estimator": Roundtrip(max_epochs=1, min_steps_per_epoch=20, tol=0.2)},
+        {"estimator": brief(), "gaussian_columns": False, "sigma": 1.0, "trim": False},
+        {"estimator": brief(), "sigma": None},
+    ],
+    ids=["prior of its own", "noise of its own", "plain columns", "no wide noise"],
+)
+def test_detectors_of_all_kinds_are_saved(settings, rng, tmp_path):
+    X = rng.normal(size=(120, 2))
+    detector = RoundtripDetector(random_state=0, **settings).fit(X)
+    detector.save(tmp_path / "detector.rt")
+    again = RoundtripDetector.load(tmp_path / "detector.rt")
+    np.testing.assert_array_equal(again.score_samples(X[:9]), detector.score_samples(X[:9]))
+    np.testing.assert_array_equal(
+        again.p_value(X[:9], reference="model"), detector.p_value(X[:9], reference="model")
+    )
+    pd.testing.assert_frame_equal(
+        again.explain(X[:2]).to_frame(), detector.explain(X[:2]).to_frame()
+    )
+    assert {**again.get_params(), "estimator": None} == {**detector.get_params(), "estimator": None}
+
+
+def test_ctrl_c_keeps_what_was_trained_and_goes_no_further(rng, monkeypatch):
+    fits, fit = [], Roundtrip.fit
+
+    def interrupted(self, X, **others):
+        fits.append(len(X))
+        fit(self, X, **others)
+        self.stopped_by_ = "interrupt"
+        return self
+
+    monkeypatch.setattr(Roundtrip, "fit", interrupted)
+    X = rng.normal(size=(200, 2))
+    X[:10] += 20
+    detector = RoundtripDetector(estimator=brief(), random_state=0).fit(X)
+    assert fits == [160]
+    assert detector.n_trimmed_ == 0
+    assert detector.predict([[0.0, 0.0], [30.0, 30.0]]).tolist() == [1, -1]
+
+
+def test_explanations_of_a_density_on_large_columns(rng, monkeypatch):
+    """Columns in other units than 1 and without wide noise: by the certified engine."""
+    monkeypatch.setattr("roundtrip.detector.DRAWS", 30)
+    t = rng.normal(size=1500)
+    X = np.column_stack([1e6 * t, 1e-3 * t, rng.normal(size=1500)])
+    X += rng.normal(size=X.shape) * [1e5, 1e-4, 0.0]
+    density = Roundtrip(
+        latent_dim=2,
+        noise="diagonal",
+        generator_hidden=(64,) * 2,
+        encoder_hidden=(64,) * 2,
+        max_epochs=6,
+        tol=0.1,
+        random_state=0,
+    ).fit(X)
+    detector = RoundtripDetector.from_density(density)
+    explanation = detector.explain([[-1e6, 1e-3, 0.0], [0.0, 0.0, 6.0]])
+    assert set(explanation.named(2)[0]) == {"x0", "x1"}
+    assert explanation.named(1)[1] == ["x2"]
+    assert (explanation.surprise > 2).all()
+
+
 def test_a_fitted_density_is_a_detector(rng, tmp_path):
     X = rng.normal(size=(400, 2))
     density = Roundtrip(max_epochs=3, random_state=0).fit(X)
@@ -232,7 +297,7 @@ def test_scores_are_those_of_the_fitted_generator_with_wide_noise(rng):
 
 def test_parts_of_an_explanation_add_up(fitted, rng):
     rows = bent(rng, 20)
-    surprises = fitted._surprises(rows)
+    surprises = fitted._surprises(fitted._gaussian(rows))
     np.testing.assert_allclose(surprises.total, -fitted.score_samples(rows), atol=1e-9)
     np.testing.assert_allclose(
         surprises.total, surprises.residual.sum(axis=1) + surprises.latent, atol=1e-9
@@ -271,13 +336,15 @@ def test_a_density_of_any_noise_scores_by_itself(rng):
         ("minmax", True, False),
     ],
 )
-def test_wide_noise_is_for_columns_of_its_unit(scale, gaussian_columns, wide, rng):
+def test_wide_noise_is_for_columns_of_its_unit(scale, gaussian_columns, wide, rng, monkeypatch):
+    monkeypatch.setattr("roundtrip.detector.DRAWS", 20)  # scoring them takes minutes without scale
     detector = RoundtripDetector(
         estimator=brief(2).set_params(scale=scale),
         gaussian_columns=gaussian_columns,
+        trim=False,
         random_state=0,
     )
-    detector.fit(100 * rng.normal(size=(200, 2)))
+    detector.fit(100 * rng.normal(size=(40, 2)))
     assert (detector.blurred_ is not None) == wide
 
 

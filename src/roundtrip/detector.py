@@ -39,8 +39,8 @@ MOST_ROWS = 20_000
 DRAWS = 2000
 """From the fitted density, to compare rows with."""
 
-USUAL_ROWS = 200
-"""Rows whose medians an explanation is relative to."""
+USUAL_DRAWS = 200
+"""Of these, whose medians an explanation is relative to."""
 
 REFERENCES = ("held-out", "trimmed", "model")
 
@@ -83,7 +83,6 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
     held_out_scores_ : scores of the held-out rows, sorted; None without such rows.
     model_scores_ : scores of draws from the fitted density, sorted.
     n_trimmed_ : training rows that were left out in the end.
-    usual_rows_ : rows that explanations compare with.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
 
     Examples
@@ -157,9 +156,8 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
             if (trimmings and (odd == before).all()) or density.stopped_by_ == "interrupt":
                 break
         density.warm_start = False
-        self._compare_with_draws()
+        self.model_scores_ = np.sort(self._log_density(self._draws()))
         self.held_out_scores_ = np.sort(self._scores(calibration))
-        self.usual_rows_ = self._usual(calibration)
         self._set_offset(self._scores(X))
         return self
 
@@ -185,8 +183,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         detector.blurred_ = None
         detector.held_out_scores_ = None
         detector.n_trimmed_ = 0
-        draws = detector._compare_with_draws()
-        detector.usual_rows_ = draws[:USUAL_ROWS]
+        detector.model_scores_ = np.sort(detector._log_density(detector._draws()))
         detector._set_offset(detector.model_scores_)
         return detector
 
@@ -248,14 +245,12 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         index = X.index if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if not hasattr(self, "_usual_surprises"):
-            self._usual_surprises = self._surprises(self.usual_rows_)
-        return self._surprises(X).above(self._usual_surprises, self._feature_names(), index)
+            self._usual_surprises = self._surprises(self._draws()[:USUAL_DRAWS])
+        surprises = self._surprises(self._gaussian(X))
+        return surprises.above(self._usual_surprises, self._feature_names(), index)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the detector to a file that `RoundtripDetector.load` reads; never half a file.
-
-        The file holds some rows of the table, `usual_rows_`, which explanations compare with.
-        """
+        """Write the detector to a file that `RoundtripDetector.load` reads; never half a file."""
         from roundtrip.detector_file import write_detector
 
         check_is_fitted(self)
@@ -329,11 +324,10 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         )
         return SIGMA if scaled and settings["noise"] == "isotropic" else None
 
-    def _compare_with_draws(self) -> np.ndarray:
+    def _draws(self) -> np.ndarray:
+        """Rows that the fitted density draws, in its own units; always the same ones."""
         seed = self.estimator_.scoring_seed_ + 2  # others than the codes that scoring uses
-        draws = np.asarray(self.estimator_.sample(DRAWS, seed))
-        self.model_scores_ = np.sort(self._log_density(draws))
-        return draws
+        return np.asarray(self.estimator_.sample(DRAWS, seed))
 
     def _set_offset(self, scores: np.ndarray) -> None:
         if self.contamination == "auto":
@@ -357,20 +351,13 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
             warnings.simplefilter("ignore", DensityWarning)
             return self.estimator_.score_samples(table)
 
-    def _usual(self, rows: np.ndarray) -> np.ndarray:
-        """Rows that explanations compare with: some of the more likely half."""
-        scores = self._scores(rows)
-        return rows[scores >= np.median(scores)][:USUAL_ROWS]
-
-    def _surprises(self, rows: np.ndarray) -> Surprises:
-        rows = self._gaussian(rows)
+    def _surprises(self, gaussian_rows: np.ndarray) -> Surprises:
         if self.blurred_ is not None:
-            return self.blurred_.surprises(rows)
+            return self.blurred_.surprises(gaussian_rows)
         est = self.estimator_
-        typical = np.median(self._gaussian(self.usual_rows_), axis=0)
         x, typical = (
             torch.from_numpy(est.scaling_.apply(each)).to(est.model_.device)
-            for each in (rows, typical)
+            for each in (gaussian_rows, np.median(self._draws(), axis=0))
         )
         return Surprises.of(
             est.model_, x, typical, seed=est.scoring_seed_, verbose=bool(self.verbose)

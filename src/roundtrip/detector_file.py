@@ -14,7 +14,7 @@ from roundtrip.gaussian_columns import GaussianColumns
 from roundtrip.loading import DETECTOR, restored, restored_parameters
 from roundtrip.persistence import ModelFileError, plain, read_model_file, write_model_file
 
-ARRAYS = ("held_out_scores_", "model_scores_", "usual_rows_")
+ARRAYS = ("held_out_scores_", "model_scores_")
 MAPS = ("values", "scores", "slopes")
 
 

@@ -53,6 +53,11 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -
         ) from error
 
 
+def holds_detector(path: str | os.PathLike[str]) -> bool:
+    """Whether a model file is one of `RoundtripDetector.save`, not of `Roundtrip.save`."""
+    return DETECTOR in read_model_file(path)[0]
+
+
 def restored(
     content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device
 ) -> Roundtrip:

@@ -22,6 +22,7 @@ from roundtrip.cli.app import (
 )
 
 if TYPE_CHECKING:
+    from roundtrip.detector import RoundtripDetector
     from roundtrip.estimator import Roundtrip
 
 
@@ -135,7 +136,7 @@ def fit(
         ).fit(table)
         detector.save(output)
         if not quiet:
-            typer.echo(f"{detector.n_trimmed_} training rows were left out as clearly odd")
+            _print_facts({"rows": len(table), **_detector_facts(detector), "model": str(output)})
         return
     settings |= {"random_state": seed, "device": device, "verbose": 0 if quiet else 1}
     if scale is not None:
@@ -144,9 +145,7 @@ def fit(
     estimator = (paper if preset == "paper" else Roundtrip)(**settings)
     estimator.fit(table, context=conditions, max_time=max_time, checkpoint=checkpoint).save(output)
     if not quiet:
-        facts = {"rows": len(table), **_facts(estimator), "model": str(output)}
-        for name, value in facts.items():
-            typer.echo(f"{name.replace('_', ' '):27}{_readable(value)}")
+        _print_facts({"rows": len(table), **_facts(estimator), "model": str(output)})
 
 
 @app.command()
@@ -244,11 +243,17 @@ def info(
     from rich.table import Table
     from rich.text import Text
 
-    from roundtrip import load
+    from roundtrip import RoundtripDetector, load
+    from roundtrip.loading import holds_detector
 
-    estimator = load(model)
-    settings = dict(sorted(estimator.get_params().items()))
-    facts = {"file": str(model), **_facts(estimator)}
+    if holds_detector(model):
+        detector = RoundtripDetector.load(model)
+        facts, settings = _detector_facts(detector), detector.get_params()
+        del settings["estimator"]  # its own settings are listed, too
+    else:
+        estimator = load(model)
+        facts, settings = _facts(estimator), estimator.get_params()
+    facts, settings = {"file": str(model), **facts}, dict(sorted(settings.items()))
     if as_json:
         typer.echo(json.dumps({**facts, "settings": settings}, indent=2))
         return
@@ -257,6 +262,11 @@ def info(
         for name, value in part.items():
             table.add_row(name.replace("_", " "), Text(_readable(value)))
         Console().print(table)
+
+
+def _print_facts(facts: dict[str, Any]) -> None:
+    for name, value in facts.items():
+        typer.echo(f"{name.replace('_', ' '):27}{_readable(value)}")
 
 
 def _split(names: str | None) -> list[str] | None:
@@ -294,6 +304,20 @@ def _facts(estimator: "Roundtrip") -> dict[str, Any]:
         "best_epoch": estimator.best_epoch_,
         "validation_log_likelihood": validation[estimator.best_epoch_ - 1],
         "parameters": sum(weights.numel() for weights in estimator.model_.parameters()),
+    }
+
+
+def _detector_facts(detector: "RoundtripDetector") -> dict[str, Any]:
+    """What a detector learned, in the order in which it is shown."""
+    blurred, held_out = detector.blurred_, detector.held_out_scores_
+    return {
+        "holds": "outlier detector",
+        "columns": detector.n_features_in_,
+        "column_names": list(getattr(detector, "feature_names_in_", [])) or None,
+        "scored_with_sigma": None if blurred is None else blurred.sigma,
+        "outliers_score_below": detector.offset_,
+        "held_out_rows": None if held_out is None else len(held_out),
+        "rows_left_out_as_odd": detector.n_trimmed_,
     }
 
 
