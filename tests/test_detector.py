@@ -212,6 +212,39 @@ def test_detectors_of_all_kinds_are_saved(settings, rng, tmp_path):
     assert {**again.get_params(), "estimator": None} == {**detector.get_params(), "estimator": None}
 
 
+def test_of_rows_that_are_alike_none_is_odd_on_another_processor_either(rng):
+    """Equal rows tie, also if their scores are of another machine and differ in the last digits."""
+    X = rng.integers(2, size=(1000, 2)).astype(float)
+    detector = RoundtripDetector(estimator=brief(), random_state=0).fit(X)
+    new = rng.integers(2, size=(500, 2)).astype(float)
+    p_values = detector.p_value(new)
+    for level in (
+        0.05,
+        0.2,
+        0.5,
+    ):  # a tie that counts for nothing makes a quarter of the rows odder
+        assert (p_values <= level).mean() < level + 0.1
+    for difference in (1e-9, -1e-9):
+        detector.held_out_scores_ = detector.held_out_scores_ + difference
+        np.testing.assert_array_equal(detector.p_value(new), p_values)
+
+
+def test_usual_rows_have_no_surprise_to_explain(fitted):
+    """Explanations are relative to rows of the density, in its own units."""
+    explanation = fitted.explain(bent(np.random.default_rng(5), 1000))
+    assert abs(np.median(explanation.surprise)) < 0.03
+    assert np.abs(np.median(explanation.given_others, axis=0)).max() < 0.02
+
+
+def test_a_detector_of_a_density_does_not_follow_its_next_fit(rng):
+    X = rng.normal(size=(200, 2))
+    density = Roundtrip(max_epochs=2, min_steps_per_epoch=20, tol=0.2, random_state=0).fit(X)
+    detector = RoundtripDetector.from_density(density)
+    before = detector.score_samples(X[:5])
+    density.fit(X + 50)
+    np.testing.assert_array_equal(detector.score_samples(X[:5]), before)
+
+
 def test_ctrl_c_keeps_what_was_trained_and_goes_no_further(rng, monkeypatch):
     fits, fit = [], Roundtrip.fit
 
@@ -227,6 +260,9 @@ def test_ctrl_c_keeps_what_was_trained_and_goes_no_further(rng, monkeypatch):
     detector = RoundtripDetector(estimator=brief(), random_state=0).fit(X)
     assert fits == [160]
     assert detector.n_trimmed_ == 0
+    # Not the map of the first round, which trusts the inner 70 % of the rows only.
+    low, high = detector.gaussian_columns_.values[0, [0, -1]]
+    assert ((low <= X[:, 0]) & (X[:, 0] <= high)).mean() > 0.9
     assert detector.predict([[0.0, 0.0], [30.0, 30.0]]).tolist() == [1, -1]
 
 
@@ -348,11 +384,27 @@ def test_wide_noise_is_for_columns_of_its_unit(scale, gaussian_columns, wide, rn
     assert (detector.blurred_ is not None) == wide
 
 
-def test_a_failed_fit_leaves_the_detector_as_it_was(fitted):
+def test_a_failed_fit_leaves_the_detector_as_it_was(fitted, rng, monkeypatch):
+    """Whether the rows are refused or the density fails after the first trimming."""
     before = fitted.score_samples([[0.0, 1.0, 1.0]])
     with pytest.raises(ValueError, match="NaN"):
         fitted.fit(np.full((10, 3), np.nan))
+    monkeypatch.setattr("roundtrip.detector.default_density", brief)
+    fits, fit = [], Roundtrip.fit
+
+    def fails_later(self, X, **others):
+        fits.append(len(X))
+        if len(fits) == 2:
+            raise MemoryError
+        return fit(self, X, **others)
+
+    monkeypatch.setattr(Roundtrip, "fit", fails_later)
+    named = pd.DataFrame(100 * rng.normal(size=(200, 2)), columns=["a", "b"])
+    with pytest.raises(MemoryError):
+        fitted.fit(named)
     np.testing.assert_array_equal(fitted.score_samples([[0.0, 1.0, 1.0]]), before)
+    assert fitted.n_features_in_ == 3
+    assert not hasattr(fitted, "feature_names_in_")
 
 
 @pytest.mark.parametrize("rows", [5, 10])

@@ -66,6 +66,13 @@ def test_spread_codes_have_the_moments_of_the_prior_much_closer_than_draws(prior
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_spread_codes_are_finite_on_the_faces_of_the_cube():
+    """Of this many points in so many dimensions one lies on a face, which is at infinity."""
+    model = RoundtripModel(torch.nn.Linear(400, 1), torch.nn.Linear(1, 400), 400, sigma=0.5)
+    codes = model.spread_codes(4096, 441)
+    assert 6 < codes.abs().max() < 7
+
+
 def test_density_under_a_mixture_is_that_of_a_mixture(prior):
     """x = z + noise: p(x) is the prior's mixture, each component wider by the noise."""
     identity = torch.nn.Linear(2, 2)

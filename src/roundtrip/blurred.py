@@ -14,7 +14,8 @@ from roundtrip.preprocessing import Scaling
 
 CENTRES = 4096
 ROWS_PER_CALL = 256
-ROWS_PER_EXPLANATION = 16
+NUMBERS_PER_EXPLANATION = 2**20
+"""Held at once: a number for each row, code and feature."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class BlurredDensity:
             given_others = torch.stack(without, dim=1) - log_density
             return torch.cat([-log_density, residual, latent, given_others], dim=1)
 
-        parts = map_blocks(of_block, self._tensor(rows), ROWS_PER_EXPLANATION).cpu().numpy()
+        rows_per_call = max(1, NUMBERS_PER_EXPLANATION // self.centres.numel())
+        parts = map_blocks(of_block, self._tensor(rows), rows_per_call).cpu().numpy()
         total, residual, latent, given_others = np.split(
             parts, [1, 1 + features, 2 + features], axis=1
         )

@@ -8,6 +8,10 @@ from roundtrip.parameters import check_number
 TAIL = 0.1
 """Share of the scores that are not odd by whose fall the tail is judged."""
 
+TIE = 1e-6
+"""Nats: scores as close as this are equal, as equal rows on another processor need not score alike
+to the last digit. Where many rows are alike, a broken tie would make p-values far too small."""
+
 LEAST_FALL = 1.2
 """Nats by which the tail falls, at the least, from where it begins to the fence."""
 
@@ -21,7 +25,8 @@ def conformal_p_value(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
     >>> conformal_p_value(np.array([-9.0, 0.5]), np.array([0.0, 1.0, 2.0]))
     array([0.25, 0.5 ])
     """
-    return (1 + np.searchsorted(reference, scores, side="right")) / (1 + len(reference))
+    as_low = np.searchsorted(reference, scores + TIE, side="right")
+    return (1 + as_low) / (1 + len(reference))
 
 
 def without_outliers(scores: np.ndarray, fence: float) -> np.ndarray:

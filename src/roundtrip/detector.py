@@ -1,5 +1,6 @@
 """`RoundtripDetector`: outliers by their density, with p-values and reasons."""
 
+import copy
 import os
 import warnings
 from typing import Any, Literal, Self
@@ -66,6 +67,8 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
     sigma : noise that rows are scored with, in the density's scaled units. None: the density's own;
         another than its own needs isotropic noise. "auto": 4, which is for columns of standard
         deviation 1, or None if the columns of `estimator` have other units or it has other noise.
+        Noise much narrower than 1 in many columns is not well represented by the 4,096 codes that
+        scoring uses; None computes the density's own to its tolerance, at a much higher cost.
     gaussian_columns : whether columns are made Gaussian first, or only standardised.
     trim : whether clearly odd training rows are left out.
     calibration_fraction : share of the rows held out for p-values.
@@ -151,9 +154,13 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
             edge = FIRST_EDGE if self.trim and trimmings == 0 else EDGE
             self._fit_density(training[~odd], density, edge)
             self.n_trimmed_ = int(odd.sum())
+            if density.stopped_by_ == "interrupt":
+                if edge != EDGE:  # that was only for the first trimming, which is not to come
+                    self.gaussian_columns_ = self._columns(training, EDGE)
+                break
             before, scores = odd, self._scores(training)
             odd = scores < _fence(scores)
-            if (trimmings and (odd == before).all()) or density.stopped_by_ == "interrupt":
+            if trimmings and (odd == before).all():
                 break
         density.warm_start = False
         self.model_scores_ = np.sort(self._log_density(self._draws()))
@@ -172,6 +179,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         (3,)
         """
         check_is_fitted(estimator)
+        estimator = copy.copy(estimator)  # fitted again it would be another density
         if estimator.context_ is not None or estimator.image_layout_ is not None:
             raise ValueError("outliers are found by densities of tables without a context")
         detector = cls(estimator=estimator, sigma=None, gaussian_columns=False, trim=False)
@@ -190,7 +198,8 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log density of each row under the wide noise, `(rows,)`: low is odd.
 
-        In units of the columns made Gaussian; if `sigma` is None in those of `estimator_`.
+        In units of the columns made Gaussian, or standardised without that; if `sigma` is None in
+        those of `estimator_`.
         """
         check_is_fitted(self)
         return self._scores(validate_data(self, X, dtype=np.float64, reset=False))
@@ -213,9 +222,10 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
             training did not see. For rows of the same origin the p-value is then uniform whatever
             the density is worth, and at least 1 / (1 + held-out rows). If `fit` had outliers, so
             has the reference: p-values are then relative to those, and larger. "trimmed": held-out
-            rows with those beyond the fence of ``contamination="auto"`` replaced by a tail that the
-            others suggest, for such data; approximate. "model": draws from the fitted density,
-            which hold no outliers, but are only as good as the fit; the default of `from_density`.
+            rows with those beyond a fence, set as ``contamination="auto"`` does, replaced by a tail
+            that the others suggest, for such data; approximate. "model": draws from the fitted
+            density, which hold no outliers, but are only as good as the fit; the default of
+            `from_density`.
         """
         return conformal_p_value(self.score_samples(X), self.reference_scores(reference))
 
@@ -250,7 +260,11 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         return surprises.above(self._usual_surprises, self._feature_names(), index)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the detector to a file that `RoundtripDetector.load` reads; never half a file."""
+        """Write the detector to a file that `RoundtripDetector.load` reads; never half a file.
+
+        The file holds no rows of the table, but up to 512 values of each column, sorted, by which
+        columns are made Gaussian.
+        """
         from roundtrip.detector_file import write_detector
 
         check_is_fitted(self)
@@ -304,13 +318,16 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
     def _fit_density(self, rows: np.ndarray, density: Roundtrip, edge: float) -> None:
         """Fit columns and density to training rows."""
         self.__dict__.pop("_usual_surprises", None)
-        self.gaussian_columns_ = GaussianColumns.fit(rows, edge) if self.gaussian_columns else None
+        self.gaussian_columns_ = self._columns(rows, edge)
         if self.estimator is None:
             rows = rows[:MOST_ROWS]  # they come in random order
         self.estimator_ = density.fit(self._gaussian(rows))
         density.warm_start = density.scale is None  # after trimming it goes on from here
         sigma = self._scoring_sigma()
         self.blurred_ = None if sigma is None else BlurredDensity.of(self.estimator_, sigma)
+
+    def _columns(self, rows: np.ndarray, edge: float) -> GaussianColumns | None:
+        return GaussianColumns.fit(rows, edge) if self.gaussian_columns else None
 
     def _scoring_sigma(self) -> float | None:
         """The noise to score with; None: the density's own."""

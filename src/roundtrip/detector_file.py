@@ -16,6 +16,7 @@ from roundtrip.persistence import ModelFileError, plain, read_model_file, write_
 
 ARRAYS = ("held_out_scores_", "model_scores_")
 MAPS = ("values", "scores", "slopes")
+CENTRES = "centres"
 
 
 def write_detector(detector: RoundtripDetector, path: str | os.PathLike[str]) -> None:
@@ -36,6 +37,9 @@ def write_detector(detector: RoundtripDetector, path: str | os.PathLike[str]) ->
     arrays: dict[str, np.ndarray | None] = {name: getattr(detector, name) for name in ARRAYS}
     if detector.gaussian_columns_ is not None:
         arrays |= {name: getattr(detector.gaussian_columns_, name) for name in MAPS}
+    if detector.blurred_ is not None:
+        # Made anew from the generator they would differ a little on another processor.
+        arrays[CENTRES] = detector.blurred_.centres.cpu().numpy()
     for name, array in arrays.items():
         if array is not None:
             tensors[f"{DETECTOR}.{name}"] = torch.from_numpy(array)
@@ -75,7 +79,10 @@ def _restored_detector(
         )
     detector.estimator_ = density
     sigma = content["scored_with_sigma"]
-    detector.blurred_ = None if sigma is None else BlurredDensity.of(density, sigma)
+    detector.blurred_ = None
+    if sigma is not None:
+        centres = torch.from_numpy(arrays[CENTRES]).to(density.model_.device)
+        detector.blurred_ = BlurredDensity(centres, sigma, density.scaling_)
     detector.n_features_in_ = density.n_features_in_
     if content["feature_names"] is not None:
         detector.feature_names_in_ = np.array(content["feature_names"], dtype=object)

@@ -70,18 +70,22 @@ class MixturePrior(nn.Module):
         """Draws, `(n_samples, latent_dim)` float64 on the CPU."""
         weights = self.weights.cpu().numpy()
         chosen = random.choice(len(weights), size=n_samples, p=weights / weights.sum())
-        normal = torch.from_numpy(random.standard_normal((n_samples, self.means.shape[1], 1)))
-        means, factors = self.means.cpu()[chosen], self.factors.cpu()[chosen]
-        return means + (factors @ normal)[..., 0]
+        normal = random.standard_normal((n_samples, self.means.shape[1]))
+        return self._placed(torch.from_numpy(chosen), torch.from_numpy(normal))
 
     def at(self, uniform: Tensor) -> Tensor:
         """Codes of points in the unit cube, `(points, 1 + latent_dim)`: `(points, latent_dim)`.
+
+        Both are on the CPU, as draws are.
 
         The first coordinate chooses the component, the others the place in it, so that points that
         are spread evenly become codes that are spread like the mixture.
         """
         ends = torch.cumsum(self.weights.cpu(), dim=0)
         chosen = torch.searchsorted(ends, uniform[:, 0] * ends[-1])
-        normal = torch.special.ndtri(uniform[:, 1:])[..., None]
+        return self._placed(chosen, torch.special.ndtri(uniform[:, 1:]))
+
+    def _placed(self, chosen: Tensor, normal: Tensor) -> Tensor:
+        """Standard normal vectors moved to the components that were chosen for them."""
         means, factors = self.means.cpu()[chosen], self.factors.cpu()[chosen]
-        return means + (factors @ normal)[..., 0]
+        return means + (factors @ normal[..., None])[..., 0]

@@ -249,7 +249,7 @@ def info(
     if holds_detector(model):
         detector = RoundtripDetector.load(model)
         facts, settings = _detector_facts(detector), detector.get_params()
-        del settings["estimator"]  # its own settings are listed, too
+        del settings["estimator"]  # if one was given, its settings are listed by themselves
     else:
         estimator = load(model)
         facts, settings = _facts(estimator), estimator.get_params()
@@ -318,6 +318,8 @@ def _detector_facts(detector: "RoundtripDetector") -> dict[str, Any]:
         "outliers_score_below": detector.offset_,
         "held_out_rows": None if held_out is None else len(held_out),
         "rows_left_out_as_odd": detector.n_trimmed_,
+        "latent_dim": detector.estimator_.latent_dim_,
+        "stopped_by": detector.estimator_.stopped_by_,
     }
 
 
