@@ -433,7 +433,7 @@ def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path, monkeypatch
     facts = json.loads(succeed("info", tmp_path / "odd.rt", "--json").stdout)
     assert facts["holds"] == "outlier detector"
     assert facts["column_names"] == list(frame.columns)
-    assert facts["outliers_score_below"] == detector.offset_
+    assert facts["threshold_of_predict"] == detector.offset_
     assert facts["held_out_rows"] == len(detector.held_out_scores_)
     assert facts["settings"]["contamination"] == "auto"
     assert "outlier detector" in succeed("info", tmp_path / "odd.rt").stdout

@@ -212,6 +212,36 @@ def test_detectors_of_all_kinds_are_saved(settings, rng, tmp_path):
     assert {**again.get_params(), "estimator": None} == {**detector.get_params(), "estimator": None}
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [1e30, 1e308, -1.7e308])
+def test_the_largest_numbers_are_the_oddest(fitted, value):
+    row = [[value, 1.0, 1.0]]
+    assert np.isfinite(fitted.score_samples(row)).all()
+    assert fitted.predict(row) == -1
+    assert fitted.p_value(row) == 1 / (1 + len(fitted.held_out_scores_))
+    assert fitted.explain(row).named(1) == [["x0"]]
+
+
+@pytest.mark.parametrize("constant", [0.0, 7.0, -1000.0, 1e-9])
+def test_any_other_value_in_a_column_that_was_constant_is_odd(constant, rng):
+    X = np.column_stack([rng.normal(size=(300, 2)), np.full(300, constant)])
+    detector = RoundtripDetector(estimator=brief(3), random_state=0).fit(X)
+    size = abs(constant) or 1.0
+    usual, other, far = np.array([0, 0, constant]) + size * np.outer([0, 0.01, 9], [0, 0, 1])
+    assert detector.predict([usual, other, far]).tolist() == [1, -1, -1]
+    assert detector.p_value([usual])[0] > 0.5
+    assert detector.explain([other]).named(1) == [["x2"]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"), [("text", r"in columns text\)"), ("gap", r"NaN \(in columns gap\)")]
+)
+def test_columns_that_are_no_numbers_are_named(bad, message):
+    frame = pd.DataFrame({"a": [1.0] * 4, "text": ["x"] * 4, "gap": [1.0, None] * 2})
+    with pytest.raises(ValueError, match=message):
+        RoundtripDetector().fit(frame[["a", bad]])
+
+
 def test_of_rows_that_are_alike_none_is_odd_on_another_processor_either(rng):
     """Equal rows tie, also if their scores are of another machine and differ in the last digits."""
     X = rng.integers(2, size=(1000, 2)).astype(float)
@@ -317,6 +347,7 @@ def test_gaussian_columns_are_normal_monotone_and_drawn_in_outside(rng):
     constant, near, other = columns.apply(np.array([[1, 0, 0.1], [1, 0, 0.1 + 1e-9], [1, 0, 0.2]]))[
         :, 2
     ]
+    assert constant == 0
     assert constant == pytest.approx(near, abs=1e-6)
     assert other > constant + 1
 

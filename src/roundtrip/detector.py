@@ -3,13 +3,14 @@
 import copy
 import os
 import warnings
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.blurred import CENTRES, BlurredDensity
 from roundtrip.conformal import conformal_p_value, discovered, without_outliers
@@ -19,6 +20,7 @@ from roundtrip.explanation import Explanation, Surprises
 from roundtrip.gaussian_columns import EDGE, GaussianColumns
 from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
 from roundtrip.parameters import check_choice, check_number, random_stream
+from roundtrip.preprocessing import checked_table
 from roundtrip.settings import resolved
 
 SIGMA = 4.0
@@ -62,7 +64,8 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
     ----------
     contamination : share of outliers among the rows of `fit`, in (0, 0.5], or "auto": a row is an
         outlier if its score lies more than 2.5 interquartile ranges below the lower quartile of
-        the scores of all rows.
+        the scores of all rows. In tables of one or two columns that is the case for some usual
+        rows, too; p-values mean the same whatever the table.
     estimator : the density to fit, a `Roundtrip`; None: a small one with isotropic noise.
     sigma : noise that rows are scored with, in the density's scaled units. None: the density's own;
         another than its own needs isotropic noise. "auto": 4, which is for columns of standard
@@ -143,7 +146,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> Self:
         self._check_parameters()
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=4)
+        X = checked_table(self, X, ensure_min_samples=4)
         random = random_stream(self.random_state)
         order = random.permutation(len(X))
         held_out = min(max(1, round(self.calibration_fraction * len(X))), len(X) - 2)
@@ -202,7 +205,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         those of `estimator_`.
         """
         check_is_fitted(self)
-        return self._scores(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._scores(checked_table(self, X, reset=False))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """`score_samples` minus `offset_`, `(rows,)`: negative for outliers."""
@@ -237,7 +240,10 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         check_choice("reference", reference, REFERENCES)
         scores = self.model_scores_ if reference == "model" else self.held_out_scores_
         if scores is None:
-            raise ValueError("a detector made from a density has no held-out rows")
+            raise ValueError(
+                "a detector made from a density has no held-out rows: leave out the reference, or "
+                "fit a detector (RoundtripDetector.fit, roundtrip fit --outliers)"
+            )
         return without_outliers(scores, _fence(scores)) if reference == "trimmed" else scores
 
     def discoveries(self, X: Any, *, rate: float = 0.1, reference: str | None = None) -> np.ndarray:
@@ -246,6 +252,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         Benjamini and Hochberg's procedure on the p-values of this batch: `(rows,)` of bool. With
         the default reference it names rows that are odder than those of `fit`; if those had
         outliers of the same kind in the same share, it names none: use ``reference="trimmed"``.
+        To name k rows of n it needs at least n / (k * rate) held-out rows.
         """
         return discovered(self.p_value(X, reference=reference), rate)
 
@@ -253,7 +260,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         """Why rows are odd: off the manifold or far out on it, and by which features."""
         check_is_fitted(self)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = checked_table(self, X, reset=False)
         if not hasattr(self, "_usual_surprises"):
             self._usual_surprises = self._surprises(self._draws()[:USUAL_DRAWS])
         surprises = self._surprises(self._gaussian(X))
@@ -283,16 +290,22 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         return hasattr(self, "offset_")
 
     def _check_parameters(self) -> None:
-        if self.contamination != "auto":
-            check_number("contamination", self.contamination, above=0, below=1)
-            if self.contamination > 0.5:
-                raise ValueError(f"contamination must be at most 0.5, got {self.contamination!r}")
+        share = self.contamination
+        if share != "auto" and not (isinstance(share, Real) and 0 < share <= 0.5):
+            raise ValueError(
+                f'contamination must be "auto" or a number above 0, at most 0.5, got {share!r}'
+            )
         if self.estimator is not None and not isinstance(self.estimator, Roundtrip):
             raise ValueError(f"estimator must be a Roundtrip, got {type(self.estimator).__name__}")
         check_choice("gaussian_columns", self.gaussian_columns, (True, False))
         check_choice("trim", self.trim, (True, False))
         if self.sigma is not None and self.sigma != "auto":
-            check_number("sigma", self.sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
+            check_number(
+                'sigma, unless "auto" or None,',
+                self.sigma,
+                above=SMALLEST_SIGMA,
+                below=LARGEST_SIGMA,
+            )
             if self.estimator is not None:
                 noise = resolved(self.estimator.get_params())["noise"]
                 if noise != "isotropic":

@@ -16,7 +16,7 @@ from sklearn.base import (
     DensityMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor
 
 from roundtrip.atomic import check_writable
@@ -31,7 +31,7 @@ from roundtrip.model import RoundtripModel
 from roundtrip.noise import ConstantGaussian
 from roundtrip.parameters import check_integer, check_number, random_stream
 from roundtrip.persistence import plain, write_model_file
-from roundtrip.preprocessing import Scaling, bad_columns, column_resolution
+from roundtrip.preprocessing import Scaling, checked_table, column_resolution
 from roundtrip.settings import (
     DEFAULT_SIGMA_GRID,
     PAPER,
@@ -587,24 +587,9 @@ class Roundtrip(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin,
         return self._checked(X, reset=False)
 
     def _checked(self, X: Any, **settings: Any) -> np.ndarray:
-        """X as scikit-learn wants it, float64; errors say which columns of a DataFrame are bad."""
         if self.image_layout_ is not None:
             X = self.image_layout_.flatten(X)
-        if isinstance(X, pd.DataFrame) and X.shape[1] == 0:
-            raise ValueError("the table has no columns")
-        try:
-            return validate_data(self, X, dtype=np.float64, order="C", **settings)
-        except (ValueError, TypeError) as error:
-            culprits = bad_columns(X)
-            if not culprits:
-                raise
-            problem = str(error).partition("\n")[0].rstrip(".")
-            if isinstance(error, TypeError):  # of NumPy's types, which is no help
-                problem = "not all columns are numbers"
-            raise ValueError(
-                f"{problem} (in columns {', '.join(culprits)}). Encode or drop columns that are "
-                "not numbers, and fill or drop rows with missing or infinite values."
-            ) from error
+        return checked_table(self, X, **settings)
 
     def _encoded_context(self, context: Any, n_rows: int) -> np.ndarray:
         """The context of rows as numbers, `(n_rows, context_dim)`; no columns if there is none."""

@@ -21,7 +21,14 @@ BEND, SOFTNESS = 2.0, 0.5
 """Scores beyond `BEND` standard deviations grow like a logarithm: a value far out stays the oddest,
 but no single column decides alone."""
 
-CONSTANTS = [KNOTS, EDGE, OUTER, STEEPEST, BEND, SOFTNESS]
+JUMP, ALIKE = 200.0, 1e-6
+"""Score of any other value in a column that was constant, before it is drawn in, to 5 standard
+deviations; values that differ by a share `ALIKE` only are no others."""
+
+LARGEST = 1e300
+"""Of a score before it is drawn in: what is farther out than numbers reach."""
+
+CONSTANTS = [KNOTS, EDGE, OUTER, STEEPEST, BEND, SOFTNESS, JUMP, ALIKE]
 """What scores depend on besides settings; results are kept by both."""
 
 
@@ -70,9 +77,10 @@ class GaussianColumns:
             X.T, self.values, self.scores, self.slopes, strict=True
         ):
             inside = np.interp(column, values, scores)
-            beyond = above * np.maximum(column - values[-1], 0)
-            short = below * np.minimum(column - values[0], 0)
-            columns.append(_drawn_in(inside + beyond + short))
+            with np.errstate(over="ignore"):
+                beyond = above * np.clip(column - values[-1], 0, LARGEST)
+                short = below * np.clip(column - values[0], -LARGEST, 0)
+            columns.append(_drawn_in(np.clip(inside + beyond + short, -LARGEST, LARGEST)))
         return np.stack(columns, axis=1)
 
 
@@ -94,9 +102,10 @@ def _fit_column(
         chosen = np.linspace(0, len(values) - 1, KNOTS).round().astype(int)
         values, ranks = values[chosen], ranks[chosen]
     scores = norm.ppf(ranks)
-    if len(values) == 1:  # no spread to compare with but the size of the value
-        slope_of_constant = STEEPEST / (abs(values[0]) or 1.0)
-        return values, scores, (slope_of_constant, slope_of_constant)
+    if len(values) == 1:  # whatever is new in such a column is odd
+        size = abs(values[0]) or 1.0
+        ends = np.array([-2, -1, 1, 2]) * ALIKE * size
+        return values + ends, np.array([-JUMP, 0, 0, JUMP]), (STEEPEST / size, STEEPEST / size)
     spread = np.clip(column, values[0], values[-1]).std()
 
     def slope(inner: int, outer: int) -> float:

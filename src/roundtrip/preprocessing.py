@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import validate_data
 
 SCALES = ("standard", "minmax", None)
 MOST_DISTINCT = 0.1
@@ -88,6 +89,33 @@ def column_resolution(X: np.ndarray) -> np.ndarray:
             gaps = np.diff(values)
             resolution[place] = gaps[gaps > SMALLEST_GAP * np.ptp(values)].min(initial=np.inf)
     return np.where(np.isfinite(resolution), resolution, 0.0)
+
+
+def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
+    """X as scikit-learn wants it, float64; errors say which columns of a DataFrame are bad.
+
+    `settings` are those of scikit-learn's `validate_data`.
+
+    >>> import pandas as pd
+    >>> from sklearn.base import BaseEstimator
+    >>> checked_table(BaseEstimator(), pd.DataFrame({"a": [1, 2], "b": [3, 4]})).dtype
+    dtype('float64')
+    """
+    if isinstance(X, pd.DataFrame) and X.shape[1] == 0:
+        raise ValueError("the table has no columns")
+    try:
+        return validate_data(estimator, X, dtype=np.float64, order="C", **settings)
+    except (ValueError, TypeError) as error:
+        culprits = bad_columns(X)
+        if not culprits:
+            raise
+        problem = str(error).partition("\n")[0].rstrip(".")
+        if isinstance(error, TypeError):  # of NumPy's types, which is no help
+            problem = "not all columns are numbers"
+        raise ValueError(
+            f"{problem} (in columns {', '.join(culprits)}). Encode or drop columns that are "
+            "not numbers, and fill or drop rows with missing or infinite values."
+        ) from error
 
 
 def bad_columns(X: Any) -> list[str]:

@@ -315,7 +315,7 @@ def _detector_facts(detector: "RoundtripDetector") -> dict[str, Any]:
         "columns": detector.n_features_in_,
         "column_names": list(getattr(detector, "feature_names_in_", [])) or None,
         "scored_with_sigma": None if blurred is None else blurred.sigma,
-        "outliers_score_below": detector.offset_,
+        "threshold_of_predict": detector.offset_,
         "held_out_rows": None if held_out is None else len(held_out),
         "rows_left_out_as_odd": detector.n_trimmed_,
         "latent_dim": detector.estimator_.latent_dim_,

@@ -1,5 +1,6 @@
 """``roundtrip detect``: the odd rows of a table, and why they are odd."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,7 +38,8 @@ def detect(
         str | None,
         typer.Option(
             help="What p-values compare with: held-out, rows that `fit --outliers` did not train "
-            "on; trimmed, these without outliers; or model, rows that the model draws."
+            "on; trimmed, these with a tail in place of outliers; or model, rows that the model "
+            "draws."
         ),
     ] = None,
     device: Device = "auto",
@@ -47,9 +49,9 @@ def detect(
 
     MODEL is one of `fit --outliers`, or of `fit`: p-values are then by comparison with rows that
     the model generates itself. `outlier` marks rows so that at most a share --rate of them should
-    be none (false-discovery rate). If the rows of `fit --outliers` had outliers, too, compare with
-    the others: --reference trimmed. Rows of `fit` itself are no new rows: their p-values are too
-    large.
+    be none (false-discovery rate over DATA; `predict` in Python has a threshold instead). If the
+    rows of `fit --outliers` had outliers, too, compare with the others: --reference trimmed. Rows
+    of `fit` itself are no new rows: their p-values are too large.
 
     \b
     Example:
@@ -80,22 +82,24 @@ def detect(
     rows = X.iloc[oddest] if isinstance(X, pd.DataFrame) else X[oddest]
     explained = detector.explain(rows).to_frame()
     shown = result.iloc[oddest].reset_index(names="row")
-    show(shown.join(explained.reset_index(drop=True)), total=marked)
+    show(shown.join(explained.reset_index(drop=True)), total=marked, rate=rate)
     if not quiet and not marked and rate * (1 + len(compared)) < len(result):
         typer.echo(
             f"no p-value is below 1 / {1 + len(compared)}, which is too large for single rows "
-            f"among {len(result)}: fit on more rows, or take the p-values by themselves",
+            f"among {len(result)} at --rate {rate:g}: that takes a comparison with "
+            f"{math.ceil(len(result) / rate)} rows, so fit on more, allow a higher --rate, or take "
+            "the p-values by themselves",
             err=True,
         )
     if not quiet and reference is None and detector.n_trimmed_:
         typer.echo(
             f"{detector.n_trimmed_} rows of fit were clearly odd: if they were outliers, "
-            "--reference trimmed compares with the others only",
+            "--reference trimmed compares with what the others suggest",
             err=True,
         )
 
 
-def show(table: "pd.DataFrame", total: int) -> None:
+def show(table: "pd.DataFrame", total: int, rate: float) -> None:
     """Print the oddest rows for people."""
     from rich import box
     from rich.console import Console
@@ -107,7 +111,7 @@ def show(table: "pd.DataFrame", total: int) -> None:
         shown.add_column(heading, justify="left" if heading in ("because of", "and") else "right")
     for _, row in table.iterrows():
         reasons = [
-            f"{row[f'feature_{place}']} ({row[f'nats_{place}']:+.1f})"
+            f"{row[f'feature_{place}']} ({row[f'nats_{place}']:+.2f})"
             if f"feature_{place}" in row
             else ""
             for place in (1, 2)
@@ -121,4 +125,6 @@ def show(table: "pd.DataFrame", total: int) -> None:
         )
     console = Console()
     console.print(shown)
-    console.print(f"{total} row(s) marked as outliers", highlight=False)
+    console.print(
+        f"{total} row(s) marked as outliers, false-discovery rate {rate:g}", highlight=False
+    )
