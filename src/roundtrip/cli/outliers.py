@@ -93,7 +93,7 @@ def detect(
         )
     if not quiet and reference is None and detector.n_trimmed_:
         typer.echo(
-            f"{detector.n_trimmed_} rows of fit were clearly odd: if they were outliers, "
+            f"{detector.n_trimmed_} row(s) of fit were clearly odd: if they were outliers, "
             "--reference trimmed compares with what the others suggest",
             err=True,
         )
