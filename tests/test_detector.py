@@ -5,7 +5,7 @@ from scipy.stats import ks_2samp, kstest, spearmanr, truncnorm
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from roundtrip import ModelFileError, Roundtrip, RoundtripDetector, load
+from roundtrip import ModelFileError, Roundtrip, RoundtripDetector, RoundtripModel, load
 from roundtrip.detector import default_density
 from roundtrip.gaussian_columns import BEND, GaussianColumns
 
@@ -240,6 +240,19 @@ def test_columns_that_are_no_numbers_are_named(bad, message):
     frame = pd.DataFrame({"a": [1.0] * 4, "text": ["x"] * 4, "gap": [1.0, None] * 2})
     with pytest.raises(ValueError, match=message):
         RoundtripDetector().fit(frame[["a", bad]])
+
+
+def test_a_file_holds_the_centres_that_rows_are_scored_by(rng, tmp_path, monkeypatch):
+    """Held-out scores are of these; other codes, as of another release, would not go with them."""
+    X = rng.normal(size=(100, 2))
+    detector = RoundtripDetector(estimator=brief(), random_state=0).fit(X)
+    detector.save(tmp_path / "detector.rt")
+    other = RoundtripModel.spread_codes
+    monkeypatch.setattr(
+        RoundtripModel, "spread_codes", lambda self, count, seed: other(self, count, seed + 1)
+    )
+    again = RoundtripDetector.load(tmp_path / "detector.rt")
+    np.testing.assert_array_equal(again.score_samples(X), detector.score_samples(X))
 
 
 def test_of_rows_that_are_alike_none_is_odd_on_another_processor_either(rng):
