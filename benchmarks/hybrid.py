@@ -16,12 +16,12 @@ from unittest.mock import patch
 
 from roundtrip import Roundtrip
 from roundtrip.datasets import load_casp, make_octagon_mixture
-from roundtrip.fitting import fit_model
-from roundtrip.hybrid import FIRST_RATE
 from roundtrip.reproduce.fits import TOL, log_density, settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
 from roundtrip.reproduce.table1 import two_sample_accuracy
+from roundtrip.training.hybrid import FIRST_RATE
+from roundtrip.training.run import fit_model
 
 WEIGHTS = (0.1, 1.0, 10.0)
 LIKELIHOOD, FIRST = "likelihood alone", "adversarial losses first, likelihood after"
@@ -53,7 +53,7 @@ def fitted(variant, X, seed, seconds):
     if variant not in SUMS:
         return est.fit(X, max_time=seconds)
     whole = partial(fit_sum, bound_weight=SUMS[variant])
-    with patch("roundtrip.stages.fit_hybrid", whole):
+    with patch("roundtrip.training.plan.fit_hybrid", whole):
         return est.fit(X, max_time=seconds)
 
 

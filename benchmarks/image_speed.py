@@ -18,7 +18,7 @@ import torch
 from roundtrip import Roundtrip
 from roundtrip.datasets import load_mnist
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
-from roundtrip.networks import conv
+from roundtrip.model.networks import conv
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import environment
 

@@ -23,9 +23,11 @@ from pyod.models.knn import KNN
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from roundtrip import RoundtripDetector, detector, gaussian_columns
-from roundtrip.detector import MOST_ROWS, default_density
-from roundtrip.gaussian_columns import GaussianColumns
+from roundtrip import RoundtripDetector
+from roundtrip.outliers import columns as gaussian_columns
+from roundtrip.outliers import detector
+from roundtrip.outliers.columns import GaussianColumns
+from roundtrip.outliers.detector import MOST_ROWS, default_density
 from roundtrip.reproduce.fits import settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log

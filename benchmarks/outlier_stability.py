@@ -17,8 +17,10 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import rankdata
 
-from roundtrip import RoundtripDetector, RoundtripModel, detector, gaussian_columns
+from roundtrip import RoundtripDetector, RoundtripModel
 from roundtrip.datasets import load_mammography
+from roundtrip.outliers import columns as gaussian_columns
+from roundtrip.outliers import detector
 from roundtrip.reproduce.fits import machine, settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log

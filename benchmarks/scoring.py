@@ -29,13 +29,13 @@ from torch import Tensor
 from training_speed import reference_python
 
 from roundtrip import DensityWarning, Roundtrip, RoundtripModel, load
-from roundtrip.atomic import atomic_write
 from roundtrip.density import estimate
 from roundtrip.density.importance import log_weights
 from roundtrip.density.proposals import student_t_draws, student_t_log_prob
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.starts import BANK_SIZE
-from roundtrip.networks import mlp
+from roundtrip.io.atomic import atomic_write
+from roundtrip.model.networks import mlp
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "scoring.json"

@@ -19,7 +19,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from roundtrip import Roundtrip, RoundtripModel, __version__
-from roundtrip.networks import discriminator, mlp
+from roundtrip.model.networks import discriminator, mlp
 from roundtrip.training import AdversarialObjective
 
 HERE = Path(__file__).parent

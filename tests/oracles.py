@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 from torch import nn
 
 from roundtrip import RoundtripModel
-from roundtrip.noise import isotropic_log_prob
+from roundtrip.model.noise import isotropic_log_prob
 
 
 class LinearModel:

@@ -12,8 +12,8 @@ from command_line import run, succeed
 
 import roundtrip
 from roundtrip import Roundtrip, RoundtripDetector, load
-from roundtrip.detector import default_density
-from roundtrip.tables import read_table, write_table
+from roundtrip.data.tables import read_table, write_table
+from roundtrip.outliers.detector import default_density
 
 
 def brief(features):
@@ -405,7 +405,9 @@ def test_module_is_the_command_line_and_names_its_parts():
 
 
 def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path, monkeypatch):
-    monkeypatch.setattr("roundtrip.detector.default_density", lambda features: brief(features))
+    monkeypatch.setattr(
+        "roundtrip.outliers.detector.default_density", lambda features: brief(features)
+    )
     fit = succeed("fit", "d.csv", "--outliers", "-o", tmp_path / "odd.rt", "--seed", 0, "-q")
     assert fit.stdout == ""
     frame = read_table("few.csv")

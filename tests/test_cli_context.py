@@ -8,7 +8,7 @@ import pytest
 from command_line import run, succeed
 
 from roundtrip import Roundtrip, load
-from roundtrip.tables import read_table, write_table
+from roundtrip.data.tables import read_table, write_table
 
 
 @pytest.fixture(scope="module")

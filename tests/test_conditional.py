@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from roundtrip import Roundtrip, RoundtripClassifier, load
-from roundtrip.context import Context
+from roundtrip.data.context import Context
 from roundtrip.density import estimate
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 TINY = {
     "max_epochs": 2,

@@ -6,8 +6,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from roundtrip import ModelFileError, Roundtrip, RoundtripDetector, RoundtripModel, load
-from roundtrip.detector import default_density
-from roundtrip.gaussian_columns import BEND, GaussianColumns
+from roundtrip.outliers.columns import BEND, GaussianColumns
+from roundtrip.outliers.detector import default_density
 
 
 def brief(features=2):
@@ -311,7 +311,7 @@ def test_ctrl_c_keeps_what_was_trained_and_goes_no_further(rng, monkeypatch):
 
 def test_explanations_of_a_density_on_large_columns(rng, monkeypatch):
     """Columns in other units than 1 and without wide noise: by the certified engine."""
-    monkeypatch.setattr("roundtrip.detector.DRAWS", 30)
+    monkeypatch.setattr("roundtrip.outliers.detector.DRAWS", 30)
     t = rng.normal(size=1500)
     X = np.column_stack([1e6 * t, 1e-3 * t, rng.normal(size=1500)])
     X += rng.normal(size=X.shape) * [1e5, 1e-4, 0.0]
@@ -417,7 +417,9 @@ def test_a_density_of_any_noise_scores_by_itself(rng):
     ],
 )
 def test_wide_noise_is_for_columns_of_its_unit(scale, gaussian_columns, wide, rng, monkeypatch):
-    monkeypatch.setattr("roundtrip.detector.DRAWS", 20)  # scoring them takes minutes without scale
+    monkeypatch.setattr(
+        "roundtrip.outliers.detector.DRAWS", 20
+    )  # scoring them takes minutes without scale
     detector = RoundtripDetector(
         estimator=brief(2).set_params(scale=scale),
         gaussian_columns=gaussian_columns,
@@ -433,7 +435,7 @@ def test_a_failed_fit_leaves_the_detector_as_it_was(fitted, rng, monkeypatch):
     before = fitted.score_samples([[0.0, 1.0, 1.0]])
     with pytest.raises(ValueError, match="NaN"):
         fitted.fit(np.full((10, 3), np.nan))
-    monkeypatch.setattr("roundtrip.detector.default_density", brief)
+    monkeypatch.setattr("roundtrip.outliers.detector.default_density", brief)
     fits, fit = [], Roundtrip.fit
 
     def fails_later(self, X, **others):

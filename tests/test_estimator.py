@@ -436,7 +436,7 @@ def test_scoring_does_not_reuse_the_draws_that_chose_sigma(mixture, monkeypatch)
             seeds.append(seed)
             super().__init__(*args, seed=seed, **settings)
 
-    monkeypatch.setattr("roundtrip.fitting.BoundValidation", Spy)
+    monkeypatch.setattr("roundtrip.training.run.BoundValidation", Spy)
     est = Roundtrip(**TINY).fit(mixture.X)
     assert seeds
     assert est.scoring_seed_ not in seeds

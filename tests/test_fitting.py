@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from roundtrip import Roundtrip
-from roundtrip.fitting import CONTINUOUS_FLOOR, ROUNDED_FLOOR, FittingData
-from roundtrip.preprocessing import column_resolution
+from roundtrip.data.scaling import column_resolution
+from roundtrip.training.run import CONTINUOUS_FLOOR, ROUNDED_FLOOR, FittingData
 
 
 def test_resolution_of_columns():

@@ -9,10 +9,10 @@ from sklearn.model_selection import train_test_split
 
 from roundtrip import Roundtrip, RoundtripClassifier, load
 from roundtrip.cli import app
-from roundtrip.generation import generate_images
-from roundtrip.images import ImageLayout
-from roundtrip.networks import ConvDiscriminator, ConvEncoder, ConvGenerator
+from roundtrip.data.images import ImageLayout
+from roundtrip.model.networks import ConvDiscriminator, ConvEncoder, ConvGenerator
 from roundtrip.plots import image_grid
+from roundtrip.reproduce.generation import generate_images
 from roundtrip.settings import resolved
 
 TINY = {"max_epochs": 1, "min_steps_per_epoch": 5, "batch_size": 32, "random_state": 0}

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from roundtrip import Roundtrip
-from roundtrip.fitting import fit_model
 from roundtrip.training import LikelihoodObjective
+from roundtrip.training.run import fit_model
 
 QUICK = {"generator_hidden": (16,), "encoder_hidden": (16,), "batch_size": 32, "random_state": 0}
 
@@ -29,7 +29,7 @@ def test_another_than_the_default_must_be_clearly_ahead(ahead, chosen, X, monkey
         result.history["validation_log_likelihood"] = [scores[latent_dim]]
         return model, result
 
-    monkeypatch.setattr("roundtrip.latent_search.fit_model", trial)
+    monkeypatch.setattr("roundtrip.training.latent_search.fit_model", trial)
     est = Roundtrip(**QUICK, max_epochs=60, min_steps_per_epoch=2).fit(X)
     assert est.latent_dims_tried_ == scores
     assert est.latent_dim_ == chosen
@@ -58,7 +58,7 @@ def test_finds_the_number_of_dimensions_that_the_data_has(rng):
 
 
 def test_time_for_trials_is_part_of_max_time(X, monkeypatch):
-    monkeypatch.setattr("roundtrip.latent_search.SHORTEST_TRIAL_SECONDS", 0.1)
+    monkeypatch.setattr("roundtrip.training.latent_search.SHORTEST_TRIAL_SECONDS", 0.1)
     est = Roundtrip(**QUICK).fit(X, max_time=4.0)
     assert len(est.latent_dims_tried_) == 3
     assert 2.8 < est.history_["seconds"][-1] < 3.6  # what trials of 0.2 s each leave over

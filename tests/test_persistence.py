@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from roundtrip import ModelFileError, Roundtrip, load
-from roundtrip.persistence import read_model_file, write_model_file
+from roundtrip.io.model_file import read_model_file, write_model_file
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def test_failed_save_keeps_the_old_file(fitted, tmp_path, monkeypatch):
             file.write(b"half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("roundtrip.persistence.save_file", full_disk)
+    monkeypatch.setattr("roundtrip.io.model_file.save_file", full_disk)
     with pytest.raises(OSError, match="no space"):
         fitted.save(path)
     assert path.read_bytes() == before

@@ -8,11 +8,11 @@ import torch
 from scipy.stats import multivariate_normal
 
 from roundtrip import Roundtrip, load
-from roundtrip.fitting import FittingData
-from roundtrip.model import RoundtripModel
-from roundtrip.networks import ResidualMLP
-from roundtrip.prior import MixturePrior
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.networks import ResidualMLP
+from roundtrip.model.prior import MixturePrior
 from roundtrip.training.aggregate import fit_prior
+from roundtrip.training.run import FittingData
 
 WEIGHTS = np.array([0.3, 0.7])
 MEANS = np.array([[-2.0, 0.0], [1.0, 1.0]])

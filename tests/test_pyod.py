@@ -9,8 +9,8 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from roundtrip.detector import default_density
-from roundtrip.pyod import RoundtripOD
+from roundtrip.outliers.detector import default_density
+from roundtrip.outliers.pyod import RoundtripOD
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 

@@ -19,7 +19,7 @@ from roundtrip.cli import app
 from roundtrip.datasets import Dataset, DatasetNotFoundError, load_arem, load_bank, load_casp
 from roundtrip.density import estimate
 from roundtrip.density.proposals import student_t_log_prob
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 from roundtrip.reproduce import EXPERIMENTS, Request, reproduce
 from roundtrip.reproduce.fig2 import divergence, fitted_simulation, run_key
 from roundtrip.reproduce.fig_s1 import Z_1

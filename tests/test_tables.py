@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roundtrip.atomic import atomic_write, check_writable
-from roundtrip.tables import (
+from roundtrip.data.tables import (
     OUTPUT_SUFFIXES,
     check_output,
     read_columns,
     read_table,
     write_table,
 )
+from roundtrip.io.atomic import atomic_write, check_writable
 
 # Numbers that a reader or writer of fewer than 17 digits would change.
 ARRAY = np.array([[0.1 + 0.2, 1e-300, -3.0], [1 / 3, 123456789.123456789, 2.0**60]])

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roundtrip.classifier import RoundtripClassifier
     from roundtrip.density import DensityEstimate, DensityWarning
-    from roundtrip.detector import RoundtripDetector
     from roundtrip.estimator import Roundtrip
+    from roundtrip.io.model_file import ModelFileError
     from roundtrip.loading import load
-    from roundtrip.model import RoundtripModel
-    from roundtrip.persistence import ModelFileError
+    from roundtrip.model.core import RoundtripModel
+    from roundtrip.outliers.detector import RoundtripDetector
     from roundtrip.training.checkpoint import CheckpointError
 
 __version__ = "0.1.0"
@@ -32,11 +32,11 @@ _HOMES = {
     "CheckpointError": "roundtrip.training.checkpoint",
     "DensityEstimate": "roundtrip.density",
     "DensityWarning": "roundtrip.density",
-    "ModelFileError": "roundtrip.persistence",
+    "ModelFileError": "roundtrip.io.model_file",
     "Roundtrip": "roundtrip.estimator",
     "RoundtripClassifier": "roundtrip.classifier",
-    "RoundtripDetector": "roundtrip.detector",
-    "RoundtripModel": "roundtrip.model",
+    "RoundtripDetector": "roundtrip.outliers.detector",
+    "RoundtripModel": "roundtrip.model.core",
     "load": "roundtrip.loading",
 }
 

@@ -20,10 +20,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from roundtrip.data.images import are_images
 from roundtrip.density import DensityWarning
 from roundtrip.density.first_look import first_look
 from roundtrip.estimator import Roundtrip
-from roundtrip.images import are_images
 from roundtrip.parameters import check_choice
 
 ROUGH_DRAWS = 64

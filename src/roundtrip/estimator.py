@@ -19,19 +19,18 @@ from sklearn.base import (
 from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor
 
-from roundtrip.atomic import check_writable
-from roundtrip.context import Context
+from roundtrip.data.context import Context
+from roundtrip.data.images import ImageLayout, are_images
+from roundtrip.data.scaling import Scaling, checked_table, column_resolution
 from roundtrip.density import DensityEstimate, estimate
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
-from roundtrip.devices import resolve_device
-from roundtrip.fitting import FittingData
-from roundtrip.images import ImageLayout, are_images
-from roundtrip.model import RoundtripModel
-from roundtrip.noise import ConstantGaussian
+from roundtrip.io.atomic import check_writable
+from roundtrip.io.devices import resolve_device
+from roundtrip.io.model_file import plain, write_model_file
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.noise import ConstantGaussian
 from roundtrip.parameters import check_integer, check_number, random_stream
-from roundtrip.persistence import plain, write_model_file
-from roundtrip.preprocessing import Scaling, checked_table, column_resolution
 from roundtrip.settings import (
     DEFAULT_SIGMA_GRID,
     PAPER,
@@ -39,8 +38,9 @@ from roundtrip.settings import (
     check_settings,
     resolved,
 )
-from roundtrip.stages import fit_in_stages
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
+from roundtrip.training.plan import fit_in_stages
+from roundtrip.training.run import FittingData
 
 NOT_OF_THE_FIT = {"tol", "n_samples", "device", "verbose"}
 """Parameters that a fit does not depend on."""

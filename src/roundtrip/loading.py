@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from roundtrip.context import Context
-from roundtrip.devices import resolve_device
+from roundtrip.data.context import Context
+from roundtrip.data.images import ImageLayout
+from roundtrip.data.scaling import Scaling
 from roundtrip.estimator import Roundtrip
-from roundtrip.fitting import build_model
-from roundtrip.images import ImageLayout
-from roundtrip.persistence import ModelFileError, read_model_file
-from roundtrip.preprocessing import Scaling
-from roundtrip.prior import MixturePrior
+from roundtrip.io.devices import resolve_device
+from roundtrip.io.model_file import ModelFileError, read_model_file
+from roundtrip.model.prior import MixturePrior
 from roundtrip.settings import resolved
+from roundtrip.training.run import build_model
 
 DETECTOR = "detector"
 """Entry of a file's content that tells that it holds a detector, not only a density."""

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from roundtrip.data.scaling import SCALES
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
-from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
+from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA
 from roundtrip.parameters import (
     check_choice,
     check_integer,
@@ -14,7 +15,6 @@ from roundtrip.parameters import (
     check_numbers,
     check_widths,
 )
-from roundtrip.preprocessing import SCALES
 from roundtrip.training.batches import SAMPLING
 
 DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005, 1.0, 24))

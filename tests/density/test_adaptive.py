@@ -9,7 +9,7 @@ from roundtrip import RoundtripModel
 from roundtrip.density import DensityWarning, estimate
 from roundtrip.density.adaptive import _confirm, _round_sizes
 from roundtrip.density.jacobian import generator_jacobian
-from roundtrip.model import posterior_outputs
+from roundtrip.model.core import posterior_outputs
 
 ORACLES = {
     **{

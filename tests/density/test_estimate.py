@@ -9,7 +9,7 @@ from torch import nn
 from roundtrip import RoundtripModel
 from roundtrip.density import DensityWarning, estimate
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL
-from roundtrip.networks import mlp
+from roundtrip.model.networks import mlp
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from torch import nn
 from roundtrip import RoundtripModel
 from roundtrip.density import estimate
 from roundtrip.density.jacobian import generator_jacobian
-from roundtrip.networks import mlp
+from roundtrip.model.networks import mlp
 
 
 @pytest.mark.parametrize("latent_dim", [1, 2, 5, 8, 20])

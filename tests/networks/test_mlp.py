@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from roundtrip.networks import discriminator, mlp
+from roundtrip.model.networks import discriminator, mlp
 
 
 def generator(seed=0):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from roundtrip.noise import ConstantGaussian, HeteroscedasticGaussian, MixtureNoise
-from roundtrip.noise.mixture_density import MixtureLogDensity
+from roundtrip.model.noise import ConstantGaussian, HeteroscedasticGaussian, MixtureNoise
+from roundtrip.model.noise.mixture_density import MixtureLogDensity
 
 FEATURES = 2
 NOISES = {

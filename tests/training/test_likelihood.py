@@ -9,9 +9,9 @@ from oracles import LinearModel
 
 from roundtrip import DensityWarning, Roundtrip, RoundtripModel
 from roundtrip.density import estimate
-from roundtrip.model import posterior_outputs
-from roundtrip.networks import ResidualMLP, mlp
-from roundtrip.noise import ConstantGaussian
+from roundtrip.model.core import posterior_outputs
+from roundtrip.model.networks import ResidualMLP, mlp
+from roundtrip.model.noise import ConstantGaussian
 from roundtrip.training import BoundValidation, LikelihoodObjective, train
 from roundtrip.training.batches import Batches
 from roundtrip.training.bound import importance_weighted_bound

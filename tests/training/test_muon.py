@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from roundtrip.networks import ResidualMLP, hidden_weights, mlp
+from roundtrip.model.networks import ResidualMLP, hidden_weights, mlp
 from roundtrip.training.flat import stacked
 from roundtrip.training.muon import Muon, orthogonalised
 

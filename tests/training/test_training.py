@@ -10,7 +10,7 @@ from oracles import LinearModel
 from sklearn.exceptions import ConvergenceWarning
 
 from roundtrip import RoundtripModel
-from roundtrip.networks import discriminator, mlp
+from roundtrip.model.networks import discriminator, mlp
 from roundtrip.training import AdversarialObjective, SigmaValidation, train
 from roundtrip.training.batches import Batches
 from roundtrip.training.pool import FakePool

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from roundtrip.baselines.budget import Budget
+from roundtrip.data.scaling import Scaling
 from roundtrip.parameters import check_integer, check_number, random_stream
-from roundtrip.preprocessing import Scaling
 
 VALIDATION_FRACTION = 0.1
 

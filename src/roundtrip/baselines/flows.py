@@ -13,7 +13,7 @@ from roundtrip.baselines.base import DensityBaseline
 from roundtrip.baselines.budget import Budget
 from roundtrip.baselines.flow_training import ROWS_PER_CALL, flow_log_density, train_flow
 from roundtrip.density.blocks import map_blocks
-from roundtrip.devices import resolve_device
+from roundtrip.io.devices import resolve_device
 from roundtrip.parameters import check_choice, check_integer, check_number, check_widths
 
 

@@ -19,8 +19,8 @@ from roundtrip import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
+    from roundtrip.data.tables import Table
     from roundtrip.estimator import Roundtrip
-    from roundtrip.tables import Table
 
 MODEL_SUFFIX = ".rt"
 
@@ -86,7 +86,7 @@ def roundtrip(
 
 def check_output(output: Path | None, data: Path | None = None) -> None:
     """Refuse an output that can't be written, or that is the input, before the work is done."""
-    from roundtrip import tables
+    from roundtrip.data import tables
 
     if output is not None:
         tables.check_output(output)
@@ -99,7 +99,7 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
     import numpy as np
     import pandas as pd
 
-    from roundtrip.tables import read_table
+    from roundtrip.data.tables import read_table
 
     if not hasattr(estimator, "feature_names_in_"):
         context = getattr(estimator, "context_", None)
@@ -116,7 +116,7 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
 
 def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | list[Any] | None":
     """The context of the rows of a table, by the names that its columns had in fit."""
-    from roundtrip.tables import read_columns
+    from roundtrip.data.tables import read_columns
 
     context = estimator.context_
     if context is None:
@@ -132,7 +132,7 @@ def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | list[Any]
 
 def write(table: "Table", output: Path | None) -> None:
     """Write a table to a file, or as csv to stdout."""
-    from roundtrip.tables import write_table, write_text
+    from roundtrip.data.tables import write_table, write_text
 
     if output is None:
         write_text(table, sys.stdout)

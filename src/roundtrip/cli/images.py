@@ -30,9 +30,9 @@ def generate(
       roundtrip generate digits.rt --per-class 25 --sort likelihood -o grid.png
     """
     from roundtrip import load
-    from roundtrip.atomic import atomic_write, check_writable
-    from roundtrip.generation import generate_images
+    from roundtrip.io.atomic import atomic_write, check_writable
     from roundtrip.plots import image_grid
+    from roundtrip.reproduce.generation import generate_images
 
     check_writable(output)
     if output.suffix not in (".png", ".svg", ".pdf"):

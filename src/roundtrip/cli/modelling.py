@@ -22,8 +22,8 @@ from roundtrip.cli.app import (
 )
 
 if TYPE_CHECKING:
-    from roundtrip.detector import RoundtripDetector
     from roundtrip.estimator import Roundtrip
+    from roundtrip.outliers.detector import RoundtripDetector
 
 
 @app.command()
@@ -83,10 +83,10 @@ def fit(
       roundtrip fit digits.npz --context y -o digits.rt
     """
     from roundtrip import Roundtrip, RoundtripDetector
-    from roundtrip.atomic import check_writable
-    from roundtrip.context import Context
-    from roundtrip.images import are_images
-    from roundtrip.tables import read_columns, read_table
+    from roundtrip.data.context import Context
+    from roundtrip.data.images import are_images
+    from roundtrip.data.tables import read_columns, read_table
+    from roundtrip.io.atomic import check_writable
 
     if output.suffix != MODEL_SUFFIX:
         raise ValueError(f"{output}: the name of a model file ends in {MODEL_SUFFIX}")

@@ -61,7 +61,7 @@ def detect(
     import pandas as pd
 
     from roundtrip import RoundtripDetector
-    from roundtrip.conformal import conformal_p_value, discovered
+    from roundtrip.outliers.conformal import conformal_p_value, discovered
     from roundtrip.parameters import check_number
 
     check_output(output, data)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from roundtrip.atomic import atomic_write
+from roundtrip.io.atomic import atomic_write
 from roundtrip.parameters import check_choice
 
 FOLDER_VARIABLE = "ROUNDTRIP_DATA"

@@ -39,7 +39,7 @@ from roundtrip.density.starts import (
     most_start_evaluations,
     unusual_rows,
 )
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 DEFAULT_EVALUATIONS = 20_000
 FIRST_ROUND = 96

@@ -15,8 +15,8 @@ from roundtrip.density.laplace import laplace
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
 from roundtrip.density.randomness import seed_of
 from roundtrip.density.result import DensityEstimate, DensityWarning
-from roundtrip.model import RoundtripModel
-from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA, ConstantGaussian
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, ConstantGaussian
 from roundtrip.parameters import check_choice, check_integer, check_number
 
 METHODS = ("adaptive", "importance", "laplace")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.blocks import map_blocks
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 EVALUATIONS_PER_CALL = 4096
 

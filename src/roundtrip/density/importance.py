@@ -18,8 +18,8 @@ from roundtrip.density.diagnostics import pareto_k, reliable_k
 from roundtrip.density.proposals import student_t_draws
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
-from roundtrip.model import RoundtripModel
-from roundtrip.noise import isotropic_log_prob
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.noise import isotropic_log_prob
 
 JOINED_NUMBERS = 2**22
 """Draws and points that are laid side by side at once, 32 MB of them."""

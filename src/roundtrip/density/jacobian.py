@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
-from roundtrip.model import RoundtripModel, dtype_of
-from roundtrip.noise import ConstantGaussian
+from roundtrip.model.core import RoundtripModel, dtype_of
+from roundtrip.model.noise import ConstantGaussian
 
 NUMBERS_PER_CALL = 2**22
 

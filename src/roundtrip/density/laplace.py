@@ -9,7 +9,7 @@ from torch import Tensor
 from roundtrip.density.blocks import map_blocks
 from roundtrip.density.jacobian import generator_jacobian, rows_per_call
 from roundtrip.density.result import DensityEstimate
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 MOST_ROWS_PER_CALL = 256
 

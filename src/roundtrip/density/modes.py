@@ -13,7 +13,7 @@ from torch import Tensor
 
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
 from roundtrip.density.jacobian import generator_jacobian, rows_per_call
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 MOST_ROWS_PER_CALL = 64
 FIRST_DAMPING = 0.01

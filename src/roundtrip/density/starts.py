@@ -17,8 +17,8 @@ from roundtrip.density.modes import (
     find_modes,
     linearised_posterior,
 )
-from roundtrip.model import RoundtripModel
-from roundtrip.noise import ConstantGaussian
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.noise import ConstantGaussian
 
 BANK_SIZE = 4096
 LINEARISATIONS = 1

@@ -11,7 +11,7 @@ from torch import Tensor
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive, settled_proposal
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
 from roundtrip.density.randomness import row_generators
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 DRAWS = 512
 ROWS_AT_ONCE = 64

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from roundtrip.atomic import check_writable
+from roundtrip.io.atomic import check_writable
 from roundtrip.parameters import check_choice
 from roundtrip.reproduce.bias import bias
 from roundtrip.reproduce.fig2 import fig2

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from roundtrip.density import estimate
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 from roundtrip.plots import lines
 from roundtrip.reproduce.published_estimator import biased_log_density
 from roundtrip.reproduce.request import Request, markdown_table

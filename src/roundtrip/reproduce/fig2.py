@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from roundtrip.atomic import atomic_write
 from roundtrip.datasets import SimulatedData
 from roundtrip.estimator import Roundtrip
+from roundtrip.io.atomic import atomic_write
 from roundtrip.plots import density_grid
 from roundtrip.reproduce.fits import (
     QUICK_EVALUATIONS,

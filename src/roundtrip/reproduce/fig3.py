@@ -15,9 +15,9 @@ from roundtrip.classifier import RoundtripClassifier
 from roundtrip.datasets import Dataset, load_cifar10, load_mnist
 from roundtrip.density import DensityWarning
 from roundtrip.estimator import Roundtrip
-from roundtrip.generation import Generated, generate_images
 from roundtrip.plots import image_grid
 from roundtrip.reproduce.fits import fitted, machine, settings_name, told
+from roundtrip.reproduce.generation import Generated, generate_images
 from roundtrip.reproduce.recogniser import CONSTANTS as RECOGNISER_CONSTANTS
 from roundtrip.reproduce.recogniser import Recogniser
 from roundtrip.reproduce.request import Request, markdown_table

@@ -10,17 +10,17 @@ from typing import Any
 import joblib
 import numpy as np
 
-from roundtrip.atomic import atomic_write
+from roundtrip.data.images import are_images
 from roundtrip.density import DensityEstimate, DensityWarning
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
-from roundtrip.hybrid import CONSTANTS as HYBRID_CONSTANTS
-from roundtrip.images import are_images
-from roundtrip.persistence import plain
+from roundtrip.io.atomic import atomic_write
+from roundtrip.io.model_file import plain
 from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import environment
 from roundtrip.settings import resolved
+from roundtrip.training.hybrid import CONSTANTS as HYBRID_CONSTANTS
 from roundtrip.training.likelihood import CONSTANTS
 
 QUICK_EVALUATIONS = 600

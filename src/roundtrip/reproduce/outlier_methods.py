@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from roundtrip.baselines import BASELINES
-from roundtrip.detector import MOST_ROWS, RoundtripDetector
 from roundtrip.estimator import Roundtrip
+from roundtrip.outliers.detector import MOST_ROWS, RoundtripDetector
 from roundtrip.parameters import check_choice
 from roundtrip.reproduce.methods import DEFAULT, PAPER, make_method
 

@@ -13,7 +13,7 @@ import torch
 
 from roundtrip.density.importance import encoded, log_likelihoods
 from roundtrip.density.proposals import student_t_draws, student_t_log_prob
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 SCALES = (0.005, 0.01, 0.1, 0.5, 1.0)
 """Widths of the proposal among which the authors' code chooses by validation likelihood."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundtrip.atomic import atomic_write
+from roundtrip.io.atomic import atomic_write
 from roundtrip.parameters import check_choice, check_integer, check_number
 from roundtrip.reproduce.methods import PAPER
 from roundtrip.reproduce.runs import Runs

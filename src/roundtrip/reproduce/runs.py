@@ -14,7 +14,7 @@ import torch
 from rich.console import Console
 
 from roundtrip import __version__
-from roundtrip.atomic import atomic_write
+from roundtrip.io.atomic import atomic_write
 
 Key = Mapping[str, Any]
 

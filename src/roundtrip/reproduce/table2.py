@@ -18,9 +18,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from roundtrip.datasets import Dataset, load_forestcover, load_mammography, load_shuttle
 from roundtrip.density import DensityWarning
-from roundtrip.detector import CONSTANTS as DETECTOR_CONSTANTS
-from roundtrip.detector import RoundtripDetector, default_density
-from roundtrip.gaussian_columns import CONSTANTS as COLUMN_CONSTANTS
+from roundtrip.outliers.columns import CONSTANTS as COLUMN_CONSTANTS
+from roundtrip.outliers.detector import CONSTANTS as DETECTOR_CONSTANTS
+from roundtrip.outliers.detector import RoundtripDetector, default_density
 from roundtrip.reproduce.fits import machine, settings_name
 from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.published import TABLE_2

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 from roundtrip.training.averaging import AveragedModel
 from roundtrip.training.bound import importance_weighted_bound
 from roundtrip.training.pool import FakePool

@@ -18,8 +18,8 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
-from roundtrip.model import RoundtripModel
-from roundtrip.prior import MixturePrior
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.prior import MixturePrior
 
 COMPONENTS = 16
 ROWS_PER_NUMBER = 5

@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor
 
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 
 class AveragedModel:

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 
 def importance_weighted_bound(

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from roundtrip.atomic import atomic_write
+from roundtrip.io.atomic import atomic_write
 
 MAGIC = b"roundtrip-checkpoint 1\n"
 LARGEST_SHARE = 0.05

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from roundtrip.model import RoundtripModel
-from roundtrip.networks import hidden_weights
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.networks import hidden_weights
 from roundtrip.training.averaging import AveragedModel
 from roundtrip.training.bound import importance_weighted_bound
 from roundtrip.training.flat import flattened, stacked

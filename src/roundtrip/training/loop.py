@@ -12,7 +12,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.progress import TrainingProgress
 

@@ -8,8 +8,8 @@ noise has the width that the axes leave unexplained. Training then has to learn 
 import torch
 from torch import Tensor
 
-from roundtrip.model import RoundtripModel
-from roundtrip.networks import ResidualMLP
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.networks import ResidualMLP
 
 SMALLEST_VARIANCE = 1e-4
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.importance import importance_over_sigmas
-from roundtrip.model import RoundtripModel
-from roundtrip.noise import ConstantGaussian
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.noise import ConstantGaussian
 from roundtrip.training.bound import importance_weighted_bound
 
 ROWS_PER_CALL = 64

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from roundtrip.noise.base import ObservationModel, normal
-from roundtrip.noise.gaussian import inverse_softplus
-from roundtrip.noise.mixture_density import MixtureLogDensity
+from roundtrip.model.noise.base import ObservationModel, normal
+from roundtrip.model.noise.gaussian import inverse_softplus
+from roundtrip.model.noise.mixture_density import MixtureLogDensity
 
 FIRST_BOX_SHARE = 0.1
 

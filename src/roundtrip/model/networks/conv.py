@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from roundtrip.networks.mlp import LEAKY_SLOPE, linear
+from roundtrip.model.networks.mlp import LEAKY_SLOPE, linear
 
 ImageShape = tuple[int, int, int]
 """Height, width, channels."""

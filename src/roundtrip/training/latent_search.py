@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roundtrip.fitting import FittingData, fit_model
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 from roundtrip.training import TrainingResult
 from roundtrip.training.checkpoint import Checkpoint
+from roundtrip.training.run import FittingData, fit_model
 
 TRIAL_SHARE = 1 / 30
 """Of the training that follows, for each candidate: at most 10 % on top for the three of them."""

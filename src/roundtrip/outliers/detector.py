@@ -12,15 +12,15 @@ import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from roundtrip.blurred import CENTRES, BlurredDensity
-from roundtrip.conformal import conformal_p_value, discovered, without_outliers
+from roundtrip.data.scaling import checked_table
 from roundtrip.density import DensityWarning
 from roundtrip.estimator import Roundtrip
-from roundtrip.explanation import Explanation, Surprises
-from roundtrip.gaussian_columns import EDGE, GaussianColumns
-from roundtrip.noise import LARGEST_SIGMA, SMALLEST_SIGMA
+from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA
+from roundtrip.outliers.blurred import CENTRES, BlurredDensity
+from roundtrip.outliers.columns import EDGE, GaussianColumns
+from roundtrip.outliers.conformal import conformal_p_value, discovered, without_outliers
+from roundtrip.outliers.explanation import Explanation, Surprises
 from roundtrip.parameters import check_choice, check_number, random_stream
-from roundtrip.preprocessing import checked_table
 from roundtrip.settings import resolved
 
 SIGMA = 4.0
@@ -272,7 +272,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         The file holds no rows of the table, but up to 512 values of each column, sorted, by which
         columns are made Gaussian.
         """
-        from roundtrip.detector_file import write_detector
+        from roundtrip.outliers.detector_file import write_detector
 
         check_is_fitted(self)
         write_detector(self, path)
@@ -282,7 +282,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         path: str | os.PathLike[str], *, device: str | torch.device = "auto", verbose: int = 0
     ) -> "RoundtripDetector":
         """Read a detector, or make one `from_density` of a model file of `Roundtrip.save`."""
-        from roundtrip.detector_file import read_detector
+        from roundtrip.outliers.detector_file import read_detector
 
         return read_detector(path, device, verbose)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from roundtrip.noise.gaussian import HALF_LOG_2PI
+from roundtrip.model.noise.gaussian import HALF_LOG_2PI
 
 NEGLIGIBLE = -60.0
 """Below e^-60 of the rest nothing is lost, and processors take long for the smallest numbers."""

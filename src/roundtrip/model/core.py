@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 from torch.quasirandom import SobolEngine
 
-from roundtrip.noise import (
+from roundtrip.model.noise import (
     LARGEST_SIGMA,
     SMALLEST_SIGMA,
     ConstantGaussian,
     ObservationModel,
     Unseen,
 )
+from roundtrip.model.prior import MixturePrior, Randomness
 from roundtrip.parameters import check_integer, check_number
-from roundtrip.prior import MixturePrior, Randomness
 
 SMALLEST_POSTERIOR_WIDTH = 1e-4
 CUBE_EDGE = 1e-10

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from roundtrip.networks.conv import ImageShape
+from roundtrip.model.networks.conv import ImageShape
 
 COLOURS = (1, 3, 4)
 LARGEST_BYTE = 255.0

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.csv
 
-from roundtrip.atomic import atomic_write, check_writable
+from roundtrip.io.atomic import atomic_write, check_writable
 
 Table = pd.DataFrame | np.ndarray
 T = TypeVar("T")

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from roundtrip.blurred import BlurredDensity
-from roundtrip.detector import RoundtripDetector
-from roundtrip.devices import resolve_device
-from roundtrip.gaussian_columns import GaussianColumns
+from roundtrip.io.devices import resolve_device
+from roundtrip.io.model_file import ModelFileError, plain, read_model_file, write_model_file
 from roundtrip.loading import DETECTOR, restored, restored_parameters
-from roundtrip.persistence import ModelFileError, plain, read_model_file, write_model_file
+from roundtrip.outliers.blurred import BlurredDensity
+from roundtrip.outliers.columns import GaussianColumns
+from roundtrip.outliers.detector import RoundtripDetector
 
 ARRAYS = ("held_out_scores_", "model_scores_")
 MAPS = ("values", "scores", "slopes")

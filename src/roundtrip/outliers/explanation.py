@@ -9,7 +9,7 @@ import pandas as pd
 from torch import Tensor
 
 from roundtrip.density.surprise import surprise_given_others, surprise_parts
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 
 TOL = 0.1
 """Nats; explanations are read, not computed with."""

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from roundtrip.noise.base import LARGEST_SIGMA, SMALLEST_SIGMA, ObservationModel, normal
+from roundtrip.model.noise.base import LARGEST_SIGMA, SMALLEST_SIGMA, ObservationModel, normal
 from roundtrip.parameters import check_number
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)

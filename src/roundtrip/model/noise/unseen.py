@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from roundtrip.noise.base import ObservationModel
+from roundtrip.model.noise.base import ObservationModel
 
 
 class Unseen(ObservationModel):
@@ -15,7 +15,7 @@ class Unseen(ObservationModel):
     unseen : `(features,)` bool, those to leave out.
 
     >>> import torch
-    >>> from roundtrip.noise import ConstantGaussian
+    >>> from roundtrip.model.noise import ConstantGaussian
     >>> noise = Unseen(ConstantGaussian(2, sigma=1.0), torch.tensor([True, False]))
     >>> noise.log_prob(torch.zeros(1, 2), torch.tensor([[9.0, 1.0]])).detach()
     tensor([[ 0.0000, -1.4189]])

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from roundtrip.detector import RoundtripDetector
 from roundtrip.estimator import Roundtrip
+from roundtrip.outliers.detector import RoundtripDetector
 
 try:
     from pyod.models.base import BaseDetector
 except ImportError as error:
     raise ImportError(
-        "roundtrip.pyod needs PyOD: pip install 'roundtrip[pyod]' (or use RoundtripDetector)"
+        "RoundtripOD needs PyOD: pip install 'roundtrip[pyod]' (or use RoundtripDetector)"
     ) from error
 
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from roundtrip.fitting import FittingData, fit_model
-from roundtrip.hybrid import fit_hybrid
-from roundtrip.latent_search import default_latent_dim, search_latent_dim
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 from roundtrip.training import TrainingResult
 from roundtrip.training.aggregate import MOST_ROWS as PRIOR_ROWS
 from roundtrip.training.aggregate import fit_prior
 from roundtrip.training.checkpoint import Checkpoint
+from roundtrip.training.hybrid import fit_hybrid
+from roundtrip.training.latent_search import default_latent_dim, search_latent_dim
+from roundtrip.training.run import FittingData, fit_model
 
 PRIOR_SHARE = 0.02
 """Of the time, for the prior."""

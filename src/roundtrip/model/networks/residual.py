@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from roundtrip.networks.mlp import linear
+from roundtrip.model.networks.mlp import linear
 
 
 class ResidualMLP(nn.Module):

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from roundtrip.data.scaling import Scaling
 from roundtrip.density.blocks import map_blocks
 from roundtrip.estimator import Roundtrip
-from roundtrip.explanation import Surprises
-from roundtrip.preprocessing import Scaling
+from roundtrip.outliers.explanation import Surprises
 
 CENTRES = 4096
 ROWS_PER_CALL = 256

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from roundtrip.atomic import atomic_write
+from roundtrip.io.atomic import atomic_write
 from roundtrip.parameters import is_sequence
 
 FORMAT = "roundtrip-model"

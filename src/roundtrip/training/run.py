@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from roundtrip.model import RoundtripModel, posterior_outputs
-from roundtrip.networks import (
+from roundtrip.model.core import RoundtripModel, posterior_outputs
+from roundtrip.model.networks import (
     ConvDiscriminator,
     ConvEncoder,
     ConvGenerator,
@@ -20,7 +20,7 @@ from roundtrip.networks import (
     discriminator,
     mlp,
 )
-from roundtrip.noise import (
+from roundtrip.model.noise import (
     ConstantGaussian,
     HeteroscedasticGaussian,
     MixtureNoise,

@@ -4,7 +4,7 @@ from typing import cast
 
 from torch import nn
 
-from roundtrip.networks.residual import ResidualMLP
+from roundtrip.model.networks.residual import ResidualMLP
 
 
 def hidden_weights(network: nn.Module) -> list[nn.Parameter]:

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from roundtrip.fitting import FittingData, fit_model
-from roundtrip.model import RoundtripModel
+from roundtrip.model.core import RoundtripModel
 from roundtrip.training import TrainingResult
 from roundtrip.training.checkpoint import Checkpoint
+from roundtrip.training.run import FittingData, fit_model
 
 FIRST_SHARE = 1 / 3
 """Of epochs or time, for the first stage."""

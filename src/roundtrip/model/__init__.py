@@ -1,0 +1,1 @@
+"""The Roundtrip model: networks, prior and observation model."""

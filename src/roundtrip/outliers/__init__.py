@@ -1,0 +1,1 @@
+"""Outlier detection by density."""
