@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 import torch
-from rich.console import Console
-from rich.progress import track
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,11 +16,18 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
+from torch import Tensor
 
+from roundtrip.data import Rows
+from roundtrip.data.context import check_label
 from roundtrip.data.images import are_images
-from roundtrip.density import DensityWarning
-from roundtrip.density.first_look import first_look
-from roundtrip.estimator import Roundtrip
+from roundtrip.density import DensityWarning, Method
+from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
+from roundtrip.density.rough import rough_log_density
+from roundtrip.estimator import Roundtrip, given_estimator, given_parameters
+from roundtrip.io.model_file import plain
+from roundtrip.io.progress import tracked
+from roundtrip.io.saved import FileParts, Restoring, SavedToFile
 from roundtrip.parameters import check_choice
 
 ROUGH_DRAWS = 64
@@ -34,9 +38,6 @@ NO_DOUBT = 1e-3
 """Probability below which a class whose density has not converged is no reason for doubt."""
 
 DOUBT_ERRORS = 3.0
-
-CONSTANTS = [ROUGH_DRAWS, NEGLIGIBLE, NO_DOUBT, DOUBT_ERRORS]
-"""What posteriors depend on besides settings; results are kept by both."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class ClassPosterior:
     converged: np.ndarray
 
 
-class RoundtripClassifier(ClassifierMixin, BaseEstimator):
+class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
     """Bayes classification: p(y | x) ∝ p(y) p(x | y), with p(x | y) a conditional `Roundtrip`.
 
     Parameters
@@ -143,24 +144,26 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         ['left', 'right']
         """
         check_is_fitted(estimator)
-        labels = None if estimator.context_ is None else estimator.context_.labels
+        context = estimator.schema_.context
+        labels = None if context is None else context.labels
         if labels is None:
             raise ValueError("a classifier needs a density of classes: fit it with context=labels")
         classifier = cls(estimator, priors=priors)
-        classifier.classes_ = _array_of(labels)
         counts = np.ones(len(labels)) if class_count is None else np.asarray(class_count)
         if counts.shape != (len(labels),) or not ((counts >= 0).all() and counts.any()):
             raise ValueError(
-                f"class_count must be {len(labels)} numbers of rows, one a class, got "
+                f"class_count must be {len(labels)} numbers of rows, one per class, got "
                 f"{class_count!r}"
             )
-        classifier.class_count_ = counts
-        classifier.n_features_in_ = estimator.n_features_in_
-        if hasattr(estimator, "feature_names_in_"):
-            classifier.feature_names_in_ = estimator.feature_names_in_
-        classifier.estimator_ = estimator
         _log_priors(priors, counts)
+        classifier._take_density(estimator, _array_of(labels), counts)
         return classifier
+
+    def _take_density(self, estimator: Roundtrip, classes: np.ndarray, class_count: Any) -> None:
+        """Become fitted by a density that is."""
+        self.estimator_, self.classes_ = estimator, classes
+        self.class_count_ = np.asarray(class_count)
+        estimator.schema_.name_features(self)
 
     def posterior(
         self, X: Any, *, tol: float | None = None, max_evaluations: int | None = None
@@ -170,43 +173,45 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         `tol` and `max_evaluations` are those of `Roundtrip.density`.
         """
         check_is_fitted(self)
-        layout = self.estimator_.image_layout_
-        X = validate_data(
-            self, X if layout is None else layout.flatten(X), dtype=np.float64, reset=False
-        )
+        fitted = self.estimator_.fitted_
+        rows = fitted.schema.without_context(self, X).to(fitted.model.device)
+        contexts = self._contexts()
         log_priors = _log_priors(self.priors, self.class_count_)
-        log_density = self._rough(X)
-        has_first_look = self.estimator_.model_.has_posterior
-        rough = log_density.copy() if has_first_look else np.full_like(log_density, -np.inf)
+        log_density = self._rough(rows, contexts)
+        has_rough = fitted.model.has_posterior
+        rough = log_density.copy() if has_rough else np.full_like(log_density, -np.inf)
         error = np.full_like(log_density, np.nan)
         certain = np.ones(log_density.shape, dtype=bool)
         estimated = np.zeros_like(certain)
-        if has_first_look:
+        if has_rough:
             wanted = self._in_play(log_density + log_priors)
         else:  # nothing is known of any class yet
             wanted = np.broadcast_to(np.isfinite(log_priors), certain.shape)
+        method = Method(
+            tol=self.estimator_.tol if tol is None else tol,
+            max_evaluations=DEFAULT_EVALUATIONS if max_evaluations is None else max_evaluations,
+        )
         while wanted.any():
-            for place, label in enumerate(self._labels):
-                rows = wanted[:, place]
-                if rows.any():
+            for place, context in enumerate(contexts):
+                among = wanted[:, place]
+                if among.any():
                     with warnings.catch_warnings():
                         # Of a class that a row is not of, no density need be certain.
                         warnings.simplefilter("ignore", DensityWarning)
-                        result = self.estimator_.density(
-                            self._table(X[rows]),
-                            context=label,
-                            tol=tol,
-                            max_evaluations=max_evaluations,
+                        result = fitted.density(
+                            rows[torch.from_numpy(among)].given(context),
+                            method,
+                            verbose=bool(self.estimator_.verbose),
                         )
-                    log_density[rows, place] = result.log_density
-                    error[rows, place] = result.std_error
-                    certain[rows, place] = result.converged
+                    log_density[among, place] = result.log_density
+                    error[among, place] = result.std_error
+                    certain[among, place] = result.converged
             estimated |= wanted
             wanted = self._in_play(log_density + log_priors) & ~estimated
         joint = log_density + log_priors
         log_total = logsumexp(joint, axis=1, keepdims=True)
         probability = np.exp(joint - log_total)
-        if not has_first_look:
+        if not has_rough:
             log_density[~estimated] = np.nan
         # Delta method: dp_k = p_k (dl_k - Σ_j p_j dl_j), errors of different classes independent.
         spread = np.nan_to_num(error)  # classes that do not matter add nothing
@@ -235,47 +240,62 @@ class RoundtripClassifier(ClassifierMixin, BaseEstimator):
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
 
-    def _table(self, rows: np.ndarray) -> np.ndarray | pd.DataFrame:
-        """Rows as the density knows them, with its column names."""
-        columns = self.estimator_.columns_
-        return rows if columns is None else pd.DataFrame(rows, columns=columns)
-
-    @property
-    def _labels(self) -> list[Any]:
-        """What the density calls the classes."""
-        context = self.estimator_.context_
+    def _contexts(self) -> Tensor:
+        """Each class as the density encodes it, `(classes, context_dim)`."""
+        context = self.estimator_.schema_.context
         assert context is not None
         assert context.labels is not None
-        return list(context.labels)
+        labels = list(context.labels)
+        return torch.from_numpy(context.encode(labels, len(labels)))
 
     def _in_play(self, joint: np.ndarray) -> np.ndarray:
         """Which classes need a close look, `(rows, classes)`: none if one is far ahead of all."""
         near = joint >= joint.max(axis=1, keepdims=True) - NEGLIGIBLE
         return near & (near.sum(axis=1, keepdims=True) > 1)
 
-    def _rough(self, X: np.ndarray) -> np.ndarray:
-        """log p(x | y) of all classes at a first look, `(rows, classes)`."""
-        est = self.estimator_
-        if not est.model_.has_posterior:  # a first look would say nothing
-            return np.zeros((len(X), len(self.classes_)))
-        assert est.context_ is not None
-        points = torch.from_numpy(est.scaling_.apply(X)).to(est.model_.device)
-        contexts = est.context_.encode(self._labels, len(self._labels))
+    def _rough(self, rows: Rows, contexts: Tensor) -> np.ndarray:
+        """log p(x | y) of all classes from a few draws, `(rows, classes)`."""
+        fitted = self.estimator_.fitted_
+        if not fitted.model.has_posterior:  # rough values would say nothing
+            return np.zeros((len(rows), len(contexts)))
         columns = [
-            first_look(
-                est.model_.given(torch.from_numpy(context).to(points.device)).eval(),
-                points,
-                n_draws=ROUGH_DRAWS,
-                seed=est.scoring_seed_,
+            rough_log_density(
+                fitted.prepared.given(context.to(rows.device)).model,
+                rows.x,
+                draws=ROUGH_DRAWS,
+                seed=fitted.seed,
             )
-            for context in track(
-                contexts,
-                "a first look at each class",
-                console=Console(stderr=True),
-                disable=not est.verbose,
+            for context in tracked(
+                contexts, "rough density of each class", enabled=bool(self.estimator_.verbose)
             )
         ]
-        return np.stack(columns, axis=1) + est.scaling_.log_det
+        return np.stack(columns, axis=1) + fitted.schema.log_det
+
+    def _file_parts(self) -> FileParts:
+        for label in self.classes_.tolist():
+            check_label(label)
+        content = {
+            "priors": plain(self.priors),
+            "random_state": plain(self.random_state),
+            "estimator": given_parameters(self.estimator),
+            "classes": self.classes_.tolist(),
+            "class_count": plain(self.class_count_),
+        }
+        parts = FileParts(content, {})
+        parts.add("density", self.estimator_._file_parts())
+        return parts
+
+    @classmethod
+    def _from_file_parts(cls, parts: FileParts, how: Restoring) -> Self:
+        content = parts.content
+        density = Roundtrip._from_file_parts(parts.within("density"), how)
+        classifier = cls(
+            given_estimator(content["estimator"], how),
+            priors=content["priors"],
+            random_state=content["random_state"],
+        )
+        classifier._take_density(density, _array_of(content["classes"]), content["class_count"])
+        return classifier
 
 
 def _log_priors(priors: Any, class_count: np.ndarray) -> np.ndarray:

@@ -1,34 +1,57 @@
-"""`load`: from a model file to a fitted estimator."""
+"""`load`: from a model file to whatever it holds."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from roundtrip.data.context import Context
-from roundtrip.data.images import ImageLayout
-from roundtrip.data.scaling import Scaling
+from roundtrip.classifier import RoundtripClassifier
 from roundtrip.estimator import Roundtrip
+from roundtrip.exceptions import ModelFileError
 from roundtrip.io.devices import resolve_device
-from roundtrip.io.model_file import ModelFileError, read_model_file
-from roundtrip.model.prior import MixturePrior
-from roundtrip.settings import resolved
-from roundtrip.training.run import build_model
+from roundtrip.io.model_file import read_model_file
+from roundtrip.io.saved import CLASS, FileParts, Restoring, SavedToFile
+from roundtrip.options import COMPONENTS
+from roundtrip.outliers.detector import RoundtripDetector
+from roundtrip.parameters import Component
 
-DETECTOR = "detector"
-"""Entry of a file's content that tells that it holds a detector, not only a density."""
+CLASSES: dict[str, type[SavedToFile]] = {
+    kind.__name__: kind for kind in (Roundtrip, RoundtripClassifier, RoundtripDetector)
+}
 
 
-def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -> Roundtrip:
-    """Read an estimator that `Roundtrip.save` wrote. No code from the file is executed.
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "auto",
+    components: Sequence[type[Component]] = (),
+) -> Any:
+    """Read what `save` wrote. No code from the file is executed.
 
-    It computes on `device`; "auto" is a CUDA GPU if there is one.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    device : str or torch.device, default="auto"
+        Where it computes; "auto" is a CUDA GPU if there is one.
+    components : sequence of classes, default=()
+        Your own components that the model was fitted with.
 
-    Raises `ModelFileError` if the file is damaged or is no model file, `OSError` if it can't be
-    read.
+    Returns
+    -------
+    Roundtrip, RoundtripClassifier or RoundtripDetector
+        Whatever the file holds, fitted.
 
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged or is not a model file.
+    OSError
+        If it can't be read.
+
+    Examples
+    --------
     >>> import tempfile, numpy as np
     >>> from roundtrip import Roundtrip, load
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
@@ -40,66 +63,17 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto") -
     True
     """
     target = resolve_device(device)
+    for each in components:
+        if not (isinstance(each, type) and issubclass(each, Component)):
+            raise TypeError(f"components must be classes of components, got {each!r}")
     content, tensors = read_model_file(path)
-    if DETECTOR in content:
-        raise ModelFileError(
-            f"{path} holds an outlier detector: use `roundtrip detect`, or RoundtripDetector.load"
-        )
+    how = Restoring(target, {each.__name__: each for each in (*COMPONENTS, *components)})
     try:
-        return restored(content, tensors, target)
+        kind = CLASSES[content[CLASS]]
+        return kind._from_file_parts(FileParts(content, tensors), how)
+    except ModelFileError as error:
+        raise ModelFileError(f"can't load {path}: {error}") from error
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ModelFileError(
             f"{path} does not fit this release of roundtrip, perhaps it is of a newer one: {error}"
         ) from error
-
-
-def holds_detector(path: str | os.PathLike[str]) -> bool:
-    """Whether a model file is one of `RoundtripDetector.save`, not of `Roundtrip.save`."""
-    return DETECTOR in read_model_file(path)[0]
-
-
-def restored(
-    content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device
-) -> Roundtrip:
-    """The estimator of `Roundtrip.file_parts`, on a device."""
-    est = Roundtrip(**restored_parameters(content["parameters"]))
-    est.latent_dim_ = content["latent_dim"]
-    est.latent_dims_tried_ = dict(content["latent_dims_tried"])
-    est.scaling_ = Scaling(
-        tensors.pop("scaling.shift").numpy(), tensors.pop("scaling.scale").numpy()
-    )
-    est.scoring_seed_ = content["scoring_seed"]
-    est.n_iter_ = content["n_iter"]
-    est.best_epoch_ = content["best_epoch"]
-    est.history_ = content["history"]
-    est.n_features_in_ = len(est.scaling_.shift)
-    est.columns_ = content["columns"]
-    est.context_ = None if content["context"] is None else Context.restored(content["context"])
-    if est.columns_ is not None and all(isinstance(name, str) for name in est.columns_):
-        est.feature_names_in_ = np.array(est.columns_, dtype=object)
-    est.stopped_by_ = content["stopped_by"]
-    est.prior_gain_ = content["prior_gain"]
-    est.resolution_ = tensors.pop("resolution").numpy()
-    images = content["image_layout"]
-    est.image_layout_ = None if images is None else ImageLayout(**images)
-    model = build_model(
-        resolved(est.get_params(), pixels=0 if images is None else est.n_features_in_),
-        features=est.n_features_in_,
-        latent_dim=est.latent_dim_,
-        context_dim=0 if est.context_ is None else est.context_.width,
-        image_shape=None if est.image_layout_ is None else est.image_layout_.shape,
-        generator=torch.Generator(),
-    )
-    if content["prior_components"]:
-        model.prior = MixturePrior.empty(content["prior_components"], est.latent_dim_)
-    model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items()})
-    est.model_ = model.eval().to(device)
-    return est
-
-
-def restored_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of an estimator as they were before JSON made lists of tuples."""
-    return {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in parameters.items()
-    }

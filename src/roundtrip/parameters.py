@@ -1,9 +1,10 @@
-"""Checks of single parameter values, each with one clear message."""
+"""What parameters may be: checked numbers and choices, components, seeds."""
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -81,6 +82,84 @@ def is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
+class Component:
+    """Settings that belong together, passed to an estimator as one parameter.
+
+    A component stores what its constructor is given and never changes; `check` runs in `fit`.
+    scikit-learn's ``get_params``, ``clone``, ``set_params(name__setting=...)`` and grid searches
+    work with components. Make your own a frozen dataclass.
+
+    Examples
+    --------
+    >>> from roundtrip.model.noise import Mixture
+    >>> Mixture(boxes=8)
+    Mixture(boxes=8)
+    >>> Mixture(boxes=8).with_params(gaussians=4).get_params()
+    {'gaussians': 4, 'boxes': 8}
+    """
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        signature = inspect.signature(cls)
+        return {name: parameter.default for name, parameter in signature.parameters.items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name; `deep` is scikit-learn's and makes no difference."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def with_params(self, **settings: Any) -> Self:
+        """A component of the same class with some settings replaced."""
+        known = self.get_params()
+        for name in settings:
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no setting {name!r}; it has "
+                    f"{', '.join(known) or 'none'}"
+                )
+        return type(self)(**(known | settings))
+
+    def check(self) -> None:
+        """Raise a `ValueError` that names the first setting whose value is not allowed."""
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if type(value) is not type(defaults[name]) or value != defaults[name]
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def check_component(
+    name: str, value: Any, kind: type[Component], shorthands: Mapping[str, Component]
+) -> Any:
+    """The component that `value` is, or is the shorthand for, checked.
+
+    >>> from roundtrip.model.noise import Mixture, Noise
+    >>> check_component("noise", "mixture", Noise, {"mixture": Mixture()})
+    Mixture()
+    >>> check_component("noise", "loud", Noise, {"mixture": Mixture()})
+    Traceback (most recent call last):
+    ValueError: noise must be 'mixture' or an instance of Noise, got 'loud'
+    """
+    if isinstance(value, str) and value in shorthands:
+        value = shorthands[value]
+    if not isinstance(value, kind):
+        names = ", ".join(map(repr, shorthands))
+        raise ValueError(f"{name} must be {names} or an instance of {kind.__name__}, got {value!r}")
+    value.check()
+    return value
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a setting is left to the estimator."""
+    return isinstance(value, str) and value == "auto"
+
+
 def random_stream(
     random_state: int | np.random.RandomState | None,
 ) -> np.random.RandomState:
@@ -90,3 +169,17 @@ def random_stream(
     44
     """
     return np.random.RandomState() if random_state is None else check_random_state(random_state)
+
+
+class Seeds:
+    """Seeds of the random streams of a fit, by name.
+
+    >>> Seeds({"weights": 3})["weights"]
+    3
+    """
+
+    def __init__(self, seeds: Mapping[str, int]) -> None:
+        self._seeds = dict(seeds)
+
+    def __getitem__(self, name: str) -> int:
+        return self._seeds[name]

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from roundtrip.baselines.budget import Budget
+from roundtrip.data import Rows
 from roundtrip.density.blocks import map_blocks
+from roundtrip.io.progress import TrainingProgress
 from roundtrip.training.batches import Batches
-from roundtrip.training.progress import TrainingProgress
 
 MAX_RECOVERIES = 3
 MAX_GRADIENT_NORM = 5.0
@@ -80,7 +81,7 @@ def train_flow(
     patience: int,
     averaging: float,
     budget: Budget,
-    generator: torch.Generator,
+    rng: torch.Generator,
     log_det: float = 0.0,
     verbose: bool = False,
 ) -> FlowTraining:
@@ -94,7 +95,7 @@ def train_flow(
     the log-likelihoods to the user's units.
     """
     steps = max(MIN_STEPS_PER_EPOCH, math.ceil(len(training) / batch_size))
-    stream = Batches(training, batch_size, sampling="shuffle", generator=generator)
+    stream = Batches(Rows.without_context(training), batch_size, sampling="shuffle", rng=rng)
     result = FlowTraining()
     trainer = _Trainer(flow, learning_rate, averaging)
     best = copy.deepcopy(flow.state_dict())
@@ -172,7 +173,7 @@ class _Trainer:
 
     def epoch(
         self,
-        stream: Iterator[Tensor],
+        stream: Iterator[Rows],
         steps: int,
         *,
         done: float,
@@ -188,7 +189,7 @@ class _Trainer:
         for step in range(steps):
             spent = min(max(budget.fraction, done + share * step / steps), 1.0)
             batch = next(stream)
-            self._step(batch, self.peak * 0.5 * (1 + math.cos(math.pi * spent)))
+            self._step(batch.x, self.peak * 0.5 * (1 + math.cos(math.pi * spent)))
             on_step(spent, len(batch))
             if budget.left <= reserve:
                 return False

@@ -91,7 +91,7 @@ class FlowBaseline(DensityBaseline):
             patience=self.patience,
             averaging=self.averaging,
             budget=budget,
-            generator=torch.Generator(device).manual_seed(int(random.randint(2**31 - 1))),
+            rng=torch.Generator(device).manual_seed(int(random.randint(2**31 - 1))),
             log_det=self.scaling_.log_det,
             verbose=bool(self.verbose),
         )

@@ -58,11 +58,7 @@ class Context:
                 "names": self.names,
             }
         for label in self.labels:
-            if not isinstance(label, str | int | float | bool):
-                raise ValueError(
-                    f"the label {label!r} can't be saved: a model file holds labels that are "
-                    "text, numbers or bools"
-                )
+            check_label(label)
         return {"labels": list(self.labels), "names": self.names}
 
     @classmethod
@@ -140,6 +136,15 @@ class Context:
                 f"known are {_listed(self.labels)}"
             )
         return np.eye(self.width)[[place[value] for value in column]]
+
+
+def check_label(label: Hashable) -> None:
+    """Refuse a label that a model file can't hold."""
+    if not isinstance(label, str | int | float | bool):
+        raise ValueError(
+            f"the label {label!r} can't be saved: a model file holds labels that are text, numbers "
+            "or bools"
+        )
 
 
 def _names(values: Any) -> tuple[str, ...] | None:

@@ -5,8 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from roundtrip.model.networks.conv import ImageShape
-
 COLOURS = (1, 3, 4)
 LARGEST_BYTE = 255.0
 DARK = 32
@@ -79,7 +77,7 @@ class ImageLayout:
         return cls(height, width, channels, first, top)
 
     @property
-    def shape(self) -> ImageShape:
+    def shape(self) -> tuple[int, int, int]:
         """Height, width, channels."""
         return self.height, self.width, self.channels
 

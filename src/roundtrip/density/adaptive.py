@@ -23,22 +23,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.progress import Progress, TimeElapsedColumn
+from rich.progress import Progress
 from torch import Tensor
 
 from roundtrip.density.diagnostics import pareto_k, reliable_k
-from roundtrip.density.importance import log_likelihoods, weighted_estimate
 from roundtrip.density.mixture import StudentMixture
+from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
-from roundtrip.density.starts import (
-    Bank,
-    first_proposal,
-    make_bank,
-    most_start_evaluations,
-    unusual_rows,
-)
+from roundtrip.density.starts import Bank, first_proposal, most_start_evaluations
+from roundtrip.density.weights import log_joints, weighted_estimate
+from roundtrip.io.progress import scoring_bar
 from roundtrip.model.core import RoundtripModel
 
 DEFAULT_EVALUATIONS = 20_000
@@ -66,7 +61,7 @@ NUMBERS_PER_CHUNK = 2**25
 
 
 def adaptive(
-    model: RoundtripModel,
+    prepared: PreparedModel,
     x: Tensor,
     *,
     tol: float,
@@ -75,6 +70,7 @@ def adaptive(
     verbose: bool = False,
 ) -> DensityEstimate:
     """Estimate log p(x) for `(rows, features)` points to a standard error of `tol` nats each."""
+    model = prepared.model
     smallest = most_start_evaluations(model) + FIRST_ROUND
     if max_evaluations < smallest:
         raise ValueError(
@@ -82,17 +78,11 @@ def adaptive(
             f"dimensions, got {max_evaluations}"
         )
     x = x.double()
-    with Progress(
-        *Progress.get_default_columns(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=not verbose,
-    ) as progress:
-        bank = make_bank(model, seed)
-        columns = _sample(model, x, bank, tol, max_evaluations, seed, progress)
+    with scoring_bar(enabled=verbose) as progress:
+        columns = _sample(model, x, prepared.bank(seed), tol, max_evaluations, seed, progress)
         # Where the encoder is lost, a proposal may miss most of p(x) without a sign of it: what is
         # certified must be found a second time, from other draws.
-        doubtful = unusual_rows(model, x, bank) & columns["converged"]
+        doubtful = columns.pop("unusual") & columns["converged"]
         half = max_evaluations // 2
         confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest)
         if confirmable.any():
@@ -100,12 +90,12 @@ def adaptive(
             again = _sample(
                 model,
                 x[confirmable],
-                make_bank(model, other),
+                prepared.bank(other),
                 tol,
                 half,
                 other,
                 progress,
-                name="scoring unusual rows again",
+                description="scoring unusual rows again",
             )
             _confirm(columns, confirmable, again)
         columns["converged"] &= ~doubtful | confirmable
@@ -134,12 +124,12 @@ def _sample(
     max_evaluations: int,
     seed: int,
     progress: Progress,
-    name: str = "scoring",
+    description: str = "scoring",
 ) -> dict[str, Tensor]:
     """Estimates of all rows, chunk by chunk."""
     chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // (MAX_FITTED_DRAWS * model.latent_dim)))
     parts = []
-    task = progress.add_task(name, total=len(x))
+    task = progress.add_task(description, total=len(x))
     for chunk in x.split(chunk_rows):
         parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, seed)[0])
         progress.advance(task, len(chunk))
@@ -147,11 +137,12 @@ def _sample(
 
 
 def settled_proposal(
-    model: RoundtripModel, x: Tensor, *, tol: float = 0.05, seed: int = 0
+    prepared: PreparedModel, x: Tensor, *, tol: float = 0.05, seed: int = 0
 ) -> StudentMixture:
     """The mixture from which the draws that count were made, one for each row of x."""
-    bank = make_bank(model, seed)
-    return _sample_chunk(model, x.double(), bank, tol, DEFAULT_EVALUATIONS, seed)[1]
+    return _sample_chunk(
+        prepared.model, x.double(), prepared.bank(seed), tol, DEFAULT_EVALUATIONS, seed
+    )[1]
 
 
 @dataclass
@@ -228,9 +219,10 @@ def _sample_chunk(
     max_evaluations: int,
     seed: int,
 ) -> tuple[dict[str, Tensor], StudentMixture]:
-    """The columns of a `DensityEstimate`, and the last proposal of each row."""
+    """The columns of a `DensityEstimate` and which rows are unusual; each row's last proposal."""
     generators = row_generators(x.cpu().numpy(), seed)
-    proposal, start_evaluations = first_proposal(model, x, bank)
+    first = first_proposal(model, x, bank)
+    proposal = first.mixture
     budget = max_evaluations - most_start_evaluations(model)
     rows = torch.arange(len(x), device=x.device)
     empty = x.new_empty(len(x), 0)
@@ -244,17 +236,17 @@ def _sample_chunk(
         draws=x.new_empty(len(x), 0, model.latent_dim),
         log_joint=empty,
     )
-    result: dict[str, Tensor] = {}
+    result: dict[str, Tensor] = {"unusual": first.unusual}
     settled = proposal
     drawn = 0
     for n_new in _round_sizes(budget):
         draws = state.proposal.sample(n_new, [generators[row] for row in state.rows.tolist()])
-        state.add(draws, _log_joint(model, x[state.rows], draws))
+        state.add(draws, log_joints(model, x[state.rows], draws))
         drawn += n_new
         values = _assess(state.log_weights, state.first)
         precise, reliable = values["std_error"] <= tol, values.pop("reliable")
         values["converged"] = precise & reliable
-        values["n_evaluations"] = start_evaluations[state.rows] + drawn
+        values["n_evaluations"] = first.evaluations[state.rows] + drawn
         at_goal = (state.goal > 0) & (state.goal <= drawn)
         finished = (at_goal & values["converged"]) | torch.full_like(precise, drawn >= budget)
         for name, value in values.items():
@@ -319,8 +311,3 @@ def _stratified_std_error(log_weights: Tensor) -> Tensor:
     relative = n * torch.softmax(log_weights, dim=1)
     variance = relative.diff(dim=1).square().sum(1) / (2 * (n - 1))
     return torch.sqrt(variance / n)
-
-
-def _log_joint(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
-    """log p(x, z) of `(rows, n, latent_dim)` draws, `(rows, n)`."""
-    return log_likelihoods(model, x, z) + model.log_prior(z)

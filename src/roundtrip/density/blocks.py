@@ -33,21 +33,29 @@ def padded_blocks(rows: Tensor, size: int) -> Iterator[tuple[Tensor, int]]:
         yield block, real
 
 
-def map_blocks(function: Callable[[Tensor], Tensor], rows: Tensor, size: int) -> Tensor:
+def map_blocks(
+    function: Callable[..., Tensor], rows: Tensor | tuple[Tensor, ...], size: int
+) -> Tensor:
     """`function(rows)` for a function that treats each row by itself, in blocks of `size`.
+
+    A tuple of tensors with equally many rows goes to a function of as many arguments.
 
     >>> import torch
     >>> map_blocks(lambda x: x * 2, torch.arange(3), 2)
     tensor([0, 2, 4])
+    >>> map_blocks(lambda x, y: x * y, (torch.arange(3), torch.arange(3)), 2)
+    tensor([0, 1, 4])
     """
+    tensors = rows if isinstance(rows, tuple) else (rows,)
     # Results go to their place at once: kept one by one, small among the large arrays of the calls
     # that are freed between them, they would leave the memory in pieces too small for the next.
     result: Tensor | None = None
     start = 0
-    for block, real in padded_blocks(rows, size):
-        values = function(block)[:real]
+    for blocks in zip(*(padded_blocks(part, size) for part in tensors), strict=True):
+        real = blocks[0][1]
+        values = function(*(block for block, _ in blocks))[:real]
         if result is None:
-            result = values.new_empty(len(rows), *values.shape[1:])
+            result = values.new_empty(len(tensors[0]), *values.shape[1:])
         result[start : start + real] = values
         start += real
     assert result is not None, "no rows"

@@ -1,25 +1,61 @@
 """`estimate`: the one door to every density method."""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from roundtrip.data import Rows
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive
 from roundtrip.density.importance import importance
 from roundtrip.density.laplace import laplace
+from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
 from roundtrip.density.randomness import seed_of
-from roundtrip.density.result import DensityEstimate, DensityWarning
+from roundtrip.density.result import DensityEstimate
+from roundtrip.exceptions import DensityWarning
 from roundtrip.model.core import RoundtripModel
-from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, ConstantGaussian
+from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA
 from roundtrip.parameters import check_choice, check_integer, check_number
 
 METHODS = ("adaptive", "importance", "laplace")
+
+
+@dataclass(frozen=True)
+class Method:
+    """How densities are computed.
+
+    Attributes
+    ----------
+    name : {"adaptive", "importance", "laplace"}
+        Importance sampling to a tolerance; eq. (5) with the paper's proposal; eq. (12).
+    tol : float
+        Standard error of each log density, in nats, at which sampling stops (adaptive).
+    max_evaluations : int
+        Evaluations of G per row after which it stops in any case (adaptive).
+    n_samples : int
+        Draws of z per row (importance).
+    scale, df : float
+        Width and degrees of freedom of the Student-t proposal at H(x) (importance).
+    """
+
+    name: str = "adaptive"
+    tol: float = 0.05
+    max_evaluations: int = DEFAULT_EVALUATIONS
+    n_samples: int = 40_000
+    scale: float = 0.5
+    df: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.name, METHODS)
+        check_number("tol", self.tol, above=0)
+        check_integer("max_evaluations", self.max_evaluations, minimum=1)
+        check_integer("n_samples", self.n_samples, minimum=1)
+        check_number("scale", self.scale, above=0)
+        check_number("df", self.df, above=SMALLEST_DF, below=LARGEST_DF)
 
 
 def estimate(
@@ -41,20 +77,37 @@ def estimate(
 
     Parameters
     ----------
-    model : the networks, prior and noise.
-    x : array or tensor, `(rows, features)`.
-    context : of each row, `(rows, context_dim)`, for a model that has one.
-    method : "adaptive", importance sampling to a tolerance; "importance", eq. (5), with the paper's
-        proposal; or "laplace", eq. (12).
-    tol : standard error of each log density, in nats, at which sampling stops (adaptive).
-    max_evaluations : evaluations of G a row after which it stops in any case (adaptive).
-    n_samples : draws of z a row (importance). The cost is one evaluation of G each.
-    scale, df : width and degrees of freedom of the Student-t proposal at H(x) (importance).
-    sigma : another width of isotropic noise than the model's own.
-    random_state : seed. Each row's draws follow from it and from the row's values, so that a row's
-        value does not depend on the other rows; None: other draws at every call.
-    verbose : show a progress bar on stderr.
+    model : RoundtripModel
+        The networks, prior and noise.
+    x : array-like or Tensor
+        `(rows, features)`.
+    context : array-like or Tensor, optional
+        Of each row, `(rows, context_dim)`, for a model that has one.
+    method : {"adaptive", "importance", "laplace"}, default="adaptive"
+        Importance sampling to a tolerance; eq. (5) with the paper's proposal; eq. (12).
+    tol : float, default=0.05
+        Standard error of each log density, in nats, at which sampling stops (adaptive).
+    max_evaluations : int, default=20000
+        Evaluations of G per row after which it stops in any case (adaptive).
+    n_samples : int, default=40000
+        Draws of z per row (importance). The cost is one evaluation of G each.
+    scale, df : float, default=0.5 and 1.0
+        Width and degrees of freedom of the Student-t proposal at H(x) (importance).
+    sigma : float, optional
+        Another width of isotropic noise than the model's own.
+    random_state : int or None, default=0
+        Seed. Each row's draws follow from it and from the row's values, so that a row's value does
+        not depend on the other rows; None: other draws at every call.
+    verbose : bool, default=False
+        Whether to show a progress bar on stderr.
 
+    Returns
+    -------
+    DensityEstimate
+        Log densities with error bars and diagnostics, one entry per row.
+
+    Examples
+    --------
     >>> import torch
     >>> model = RoundtripModel(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1), 1, sigma=0.5)
     >>> estimate(model, [[0.0], [1.0]], method="laplace").log_density.shape
@@ -65,87 +118,109 @@ def estimate(
             f"model must be a RoundtripModel, got {type(model).__name__}; a fitted estimator has "
             "density(X) of its own"
         )
-    check_choice("method", method, METHODS)
-    tol = check_number("tol", tol, above=0)
-    max_evaluations = check_integer("max_evaluations", max_evaluations, minimum=1)
-    n_samples = check_integer("n_samples", n_samples, minimum=1)
-    scale = check_number("scale", scale, above=0)
-    df = check_number("df", df, above=SMALLEST_DF, below=LARGEST_DF)
+    how = Method(method, tol, max_evaluations, n_samples, scale, df)
     if sigma is not None:
-        sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
-        if not isinstance(model.noise, ConstantGaussian):
+        model = with_sigma(model, sigma)
+    points = _as_points("x", x)
+    rows = Rows.without_context(points)
+    if model.context_dim:
+        contexts = _as_points("context", context)
+        if contexts.shape != (len(points), model.context_dim):
             raise ValueError(
-                "sigma is for Gaussian noise of constant width; this model has another"
+                f"context must have shape {(len(points), model.context_dim)}, got "
+                f"{tuple(contexts.shape)}"
             )
-        model = model.with_sigma(sigma)
-    if method == "laplace" and not isinstance(model.noise, ConstantGaussian):
+        rows = Rows(points, contexts)
+    was_training = model.training
+    model.eval()
+    try:
+        prepared = PreparedModel.precise(model)
+        rows = rows.to(model.device)
+        _check_networks(prepared.model, rows[:1])
+        return evaluate(prepared, rows, how, seed=_seed(random_state), verbose=verbose)
+    finally:
+        model.train(was_training)
+
+
+def with_sigma(model: RoundtripModel, sigma: float) -> RoundtripModel:
+    """The model with isotropic noise of another width, which it must have had before."""
+    sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
+    if model.noise.sigma is None:
+        raise ValueError("sigma is for Gaussian noise of constant width; this model has another")
+    return model.with_sigma(sigma)
+
+
+@torch.no_grad()
+def evaluate(
+    prepared: PreparedModel, rows: Rows, method: Method, *, seed: int, verbose: bool = False
+) -> DensityEstimate:
+    """`estimate` for a model that is prepared and rows that were checked, on its device."""
+    if method.name == "laplace":
+        _check_laplace(prepared.model)
+    if prepared.model.context_dim:
+        result = _given_context(prepared, rows, method, seed, verbose)
+    else:
+        result = _evaluate(prepared, rows.x, method, seed, verbose)
+    if method.name == "adaptive":
+        _warn_of_failures(result, method)
+    return result
+
+
+def _evaluate(
+    prepared: PreparedModel, x: Tensor, method: Method, seed: int, verbose: bool
+) -> DensityEstimate:
+    if method.name == "laplace":
+        return laplace(prepared.model, x)
+    if method.name == "importance":
+        return importance(
+            prepared.model,
+            x,
+            n_samples=method.n_samples,
+            scale=method.scale,
+            df=method.df,
+            seed=seed,
+            verbose=verbose,
+        )
+    return adaptive(
+        prepared,
+        x,
+        tol=method.tol,
+        max_evaluations=method.max_evaluations,
+        seed=seed,
+        verbose=verbose,
+    )
+
+
+def _check_laplace(model: RoundtripModel) -> None:
+    if model.noise.sigma is None:
         raise ValueError(
             "method='laplace' needs Gaussian noise of constant width (isotropic or diagonal); use "
             "method='adaptive'"
         )
-    if method == "laplace" and model.prior is not None:
+    if not model.prior.is_standard_normal:
         raise ValueError(
-            "method='laplace' is for p(z) = N(0, I), but this model has learnt its p(z); use "
+            "method='laplace' is for p(z) = N(0, I), but this model has another p(z); use "
             "method='adaptive', or fit with prior='normal'"
         )
-    if model.has_posterior:
-        model = model.with_precise_encoder()
-    points = _as_points(x).to(model.device)
-    seed = _seed(random_state)
-
-    def of_points(model: RoundtripModel, points: Tensor, seed: int) -> DensityEstimate:
-        _check_networks(model, points[:1])
-        if method == "laplace":
-            return laplace(model, points)
-        if method == "importance":
-            return importance(
-                model,
-                points,
-                n_samples=n_samples,
-                scale=scale,
-                df=df,
-                seed=seed,
-                verbose=verbose,
-            )
-        return adaptive(
-            model, points, tol=tol, max_evaluations=max_evaluations, seed=seed, verbose=verbose
-        )
-
-    was_training = model.training
-    model.eval()
-    try:
-        if model.context_dim:
-            result = _given_context(of_points, model, points, context, seed)
-        else:
-            result = of_points(model, points, seed)
-    finally:
-        model.train(was_training)
-    if method == "adaptive":
-        _warn_of_failures(result, tol, max_evaluations)
-    return result
 
 
 def _given_context(
-    of_points: Callable[[RoundtripModel, Tensor, int], DensityEstimate],
-    model: RoundtripModel,
-    points: Tensor,
-    context: Any,
-    seed: int,
+    prepared: PreparedModel, rows: Rows, method: Method, seed: int, verbose: bool
 ) -> DensityEstimate:
     """The rows of each context by the model for that context, put together in their order.
 
     A row has other draws under another context, so that its errors are independent.
     """
-    contexts = _as_points(context).to(model.device)
-    if contexts.shape != (len(points), model.context_dim):
-        raise ValueError(
-            f"context must have shape {(len(points), model.context_dim)}, got "
-            f"{tuple(contexts.shape)}"
-        )
-    distinct, group = torch.unique(contexts, dim=0, return_inverse=True)
+    distinct, group = torch.unique(rows.context, dim=0, return_inverse=True)
     order = torch.argsort(group, stable=True)
     parts = [
-        of_points(model.given(each), points[group == number], seed_of(each.cpu().numpy(), seed))
+        _evaluate(
+            prepared.given(each),
+            rows.x[group == number],
+            method,
+            seed_of(each.cpu().numpy(), seed),
+            verbose,
+        )
         for number, each in enumerate(distinct)
     ]
     place = np.argsort(order.cpu().numpy())
@@ -157,8 +232,8 @@ def _given_context(
     return DensityEstimate(**columns, method=parts[0].method)
 
 
-def _warn_of_failures(result: DensityEstimate, tol: float, max_evaluations: int) -> None:
-    failed = ~result.converged
+def _warn_of_failures(result: DensityEstimate, method: Method) -> None:
+    failed, tol, max_evaluations = ~result.converged, method.tol, method.max_evaluations
     if not failed.any():
         return
     wide = int((result.std_error > tol).sum())
@@ -170,7 +245,7 @@ def _warn_of_failures(result: DensityEstimate, tol: float, max_evaluations: int)
         "`converged`; more evaluations (max_evaluations) may help, and for those with a wide error "
         "bar only, a larger tol.",
         DensityWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -181,12 +256,12 @@ def _seed(random_state: int | None) -> int:
 
 
 @torch.no_grad()
-def _check_networks(model: RoundtripModel, point: Tensor) -> None:
+def _check_networks(model: RoundtripModel, row: Rows) -> None:
     """Refuse networks that do not fit the data, with both numbers, before any work."""
-    latent_dim, features = model.latent_dim, point.shape[1]
+    latent_dim, features = model.latent_dim, row.features
     try:
-        generated = model.generate(torch.zeros(1, latent_dim, device=point.device)).shape
-        encoded = model.encode(point).shape
+        generated = model.generate(torch.zeros(1, latent_dim, device=row.device), row.context).shape
+        encoded = model.encode(row.x, row.context).shape
     except RuntimeError as error:
         raise ValueError(
             f"the networks do not take a latent vector of {latent_dim} numbers and rows of "
@@ -202,17 +277,17 @@ def _check_networks(model: RoundtripModel, point: Tensor) -> None:
         )
 
 
-def _as_points(x: Any) -> Tensor:
+def _as_points(name: str, x: Any) -> Tensor:
     if isinstance(x, Tensor):
         points = x.detach()
     else:
         try:
             points = torch.tensor(np.ascontiguousarray(x, dtype=np.float64))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"x must be a table of numbers: {error}") from error
+            raise ValueError(f"{name} must be a table of numbers: {error}") from error
     if points.ndim != 2 or 0 in points.shape:
-        raise ValueError(f"x must have shape (rows, features), got {tuple(points.shape)}")
+        raise ValueError(f"{name} must have shape (rows, features), got {tuple(points.shape)}")
     points = points.double()
     if not torch.isfinite(points).all():
-        raise ValueError("x contains NaN or infinite values")
+        raise ValueError(f"{name} contains NaN or infinite values")
     return points

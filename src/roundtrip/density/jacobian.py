@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.func import jvp, vmap
 
 from roundtrip.model.core import RoundtripModel, dtype_of
-from roundtrip.model.noise import ConstantGaussian
 
 NUMBERS_PER_CALL = 2**22
 
@@ -23,7 +22,8 @@ def generator_jacobian(model: RoundtripModel, z: Tensor) -> tuple[Tensor, Tensor
     Forward mode, all rows and directions together: as much work as 1 + latent_dim evaluations.
     """
     network = model.generator
-    if isinstance(model.noise, ConstantGaussian) and _is_leaky_mlp(network):
+    # Noise with a sigma is centred at G's outputs.
+    if model.noise.sigma is not None and _is_leaky_mlp(network):
         return _leaky_mlp_jacobian(network, z)
 
     def along(direction: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,13 +1,43 @@
 """Distributions that latent draws come from, each with the density of those very draws."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from roundtrip.parameters import Component, check_integer, check_number
+
 SMALLEST_DF, LARGEST_DF = 0.1, 1e6
 """Between these the draws and the constant of the density keep their digits in float64."""
+
+
+@dataclass(frozen=True, repr=False)
+class Proposal(Component):
+    """The paper's proposal: a Student t centred at H(x).
+
+    The adversarial objective validates with it, and ``density(X, method="importance")`` uses it.
+
+    Parameters
+    ----------
+    scale : float, default=0.2
+        Its width.
+    df : float, default=1.0
+        Its degrees of freedom.
+    draws : int, default=2000
+        Draws per row of ``density(X, method="importance")``.
+    """
+
+    scale: float = 0.2
+    df: float = 1.0
+    draws: int = 2000
+
+    def check(self) -> None:
+        """Check every setting."""
+        check_number("scale", self.scale, above=0)
+        check_number("df", self.df, above=SMALLEST_DF, below=LARGEST_DF)
+        check_integer("draws", self.draws, minimum=1)
 
 
 def student_t_draws(

@@ -7,10 +7,6 @@ import numpy as np
 import pandas as pd
 
 
-class DensityWarning(UserWarning):
-    """Some densities are less certain than was asked for."""
-
-
 @dataclass(frozen=True, repr=False)
 class DensityEstimate:
     """Log densities of a table's rows with what is known about their error; one entry a row.

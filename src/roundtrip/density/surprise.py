@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass
 
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive, settled_proposal
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
+from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_generators
+from roundtrip.io.progress import tracked
 from roundtrip.model.core import RoundtripModel
 
 DRAWS = 512
@@ -45,19 +45,21 @@ def surprise_parts(model: RoundtripModel, x: Tensor, *, tol: float, seed: int) -
     >>> surprise_parts(model, torch.zeros(3, 2), tol=0.1, seed=0).residual.shape
     torch.Size([3, 2])
     """
-    blocks = [_block_parts(model, block.double(), tol, seed) for block in x.split(ROWS_AT_ONCE)]
+    prepared = PreparedModel(model)
+    blocks = [_block_parts(prepared, block.double(), tol, seed) for block in x.split(ROWS_AT_ONCE)]
     return Surprise(
         torch.cat([block.residual for block in blocks]),
         torch.cat([block.latent for block in blocks]),
     )
 
 
-def _block_parts(model: RoundtripModel, x: Tensor, tol: float, seed: int) -> Surprise:
-    proposal = settled_proposal(model, x, tol=tol, seed=seed)
+def _block_parts(prepared: PreparedModel, x: Tensor, tol: float, seed: int) -> Surprise:
+    model = prepared.model
+    proposal = settled_proposal(prepared, x, tol=tol, seed=seed)
     z = proposal.sample(DRAWS, row_generators(x.cpu().numpy(), seed + 1))
     outputs = map_blocks(model.decode, z.flatten(0, 1), EVALUATIONS_PER_CALL).double()
     log_likelihood = model.noise.log_prob(outputs.view(*z.shape[:2], -1), x[:, None])
-    log_weights = log_likelihood.sum(-1) + model.log_prior(z) - proposal.log_prob(z)
+    log_weights = log_likelihood.sum(-1) + model.prior.log_prob(z) - proposal.log_prob(z)
     share = torch.softmax(log_weights, dim=1)
     residual = -(share[..., None] * log_likelihood).sum(dim=1)
     total = math.log(DRAWS) - torch.logsumexp(log_weights, dim=1)
@@ -75,15 +77,15 @@ def surprise_given_others(
     """
 
     def log_density(of: RoundtripModel, rows: Tensor) -> Tensor:
-        result = adaptive(of, rows, tol=tol, max_evaluations=DEFAULT_EVALUATIONS, seed=seed)
+        result = adaptive(
+            PreparedModel(of), rows, tol=tol, max_evaluations=DEFAULT_EVALUATIONS, seed=seed
+        )
         return torch.from_numpy(result.log_density).to(x.device)
 
     x = x.double()
     whole = log_density(model, x)
     columns = []
-    for feature in track(
-        range(x.shape[1]), "explaining", console=Console(stderr=True), disable=not verbose
-    ):
+    for feature in tracked(range(x.shape[1]), "explaining", enabled=verbose):
         unseen = torch.zeros(x.shape[1], dtype=torch.bool, device=x.device)
         unseen[feature] = True
         rows = torch.where(unseen, typical, x)

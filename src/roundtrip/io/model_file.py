@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from roundtrip.exceptions import ModelFileError
 from roundtrip.io.atomic import atomic_write
-from roundtrip.parameters import is_sequence
+from roundtrip.parameters import Component, is_sequence
 
 FORMAT = "roundtrip-model"
-FORMAT_VERSION = "1"
-
-
-class ModelFileError(ValueError):
-    """A file is not a model file, is damaged, or is of a version this release cannot read."""
+FORMAT_VERSION = "2"
 
 
 def write_model_file(
@@ -49,9 +47,11 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
     if metadata.get("format") != FORMAT:
         raise ModelFileError(f"{path} is not a Roundtrip model file")
     if metadata.get("version") != FORMAT_VERSION:
+        version = metadata.get("version")
+        advice = "fit it again, or use roundtrip 0.1" if version == "1" else "a newer one may"
         raise ModelFileError(
-            f"{path} has format version {metadata.get('version')!r}, this release reads version "
-            f"{FORMAT_VERSION}; a newer release of roundtrip may read it"
+            f"{path} has format version {version!r}, this release reads version "
+            f"{FORMAT_VERSION}: {advice}"
         )
     text = metadata.get("content", "")
     if metadata.get("sha256") != _checksum(text, tensors):
@@ -60,7 +60,10 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
 
 
 def plain(value: Any) -> Any:
-    """An estimator's parameter as JSON knows it: numbers, strings, None and lists of them."""
+    """A parameter as JSON knows it: numbers, strings, None, lists and components."""
+    if isinstance(value, Component):
+        settings = {name: plain(setting) for name, setting in value.get_params().items()}
+        return {"component": type(value).__name__, "settings": settings}
     if isinstance(value, torch.device):
         return str(value)
     if isinstance(value, np.random.RandomState):
@@ -70,6 +73,23 @@ def plain(value: Any) -> Any:
     if is_sequence(value):
         return [plain(item) for item in value]
     return value
+
+
+def restored(value: Any, components: Mapping[str, type[Component]]) -> Any:
+    """What `plain` was made of; sequences come back as tuples.
+
+    `components` are the classes that a file may name.
+    """
+    if isinstance(value, dict):
+        name = value["component"]
+        if name not in components:
+            raise ModelFileError(
+                f"it was made with the component {name}: give its class, "
+                f"load(path, components=[{name}])"
+            )
+        settings = {key: restored(each, components) for key, each in value["settings"].items()}
+        return components[name](**settings)
+    return tuple(restored(item, components) for item in value) if isinstance(value, list) else value
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:

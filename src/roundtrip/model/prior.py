@@ -1,24 +1,123 @@
-"""The distribution of z where it was learnt: a mixture of Gaussians instead of N(0, I)."""
+"""The distribution of z: N(0, I) as in the paper, a fitted mixture of Gaussians, or your own."""
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.quasirandom import SobolEngine
+
+from roundtrip.parameters import Component, check_integer
 
 Randomness = np.random.RandomState | np.random.Generator
 
+CUBE_EDGE = 1e-10
+MOMENT_DRAWS = 4096
+"""Draws from which the moments of a distribution are taken that does not know them."""
 
-class MixturePrior(nn.Module):
+
+class LatentDistribution(nn.Module, ABC):
+    """p(z). Subclasses implement `log_prob` and `sample`; training and scoring use what is here.
+
+    Parameters that are trained (`nn.Parameter`) are trained with the networks by the likelihood
+    objective.
+
+    Attributes
+    ----------
+    latent_dim : int
+        Dimension of z.
+    """
+
+    is_standard_normal = False
+    """Whether it is N(0, I), for which the closed form of eq. (12) holds."""
+
+    def __init__(self, latent_dim: int) -> None:
+        super().__init__()
+        self.latent_dim = latent_dim
+
+    @abstractmethod
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log p(z), one value per vector along the last axis, float64, differentiable in z."""
+
+    @abstractmethod
+    def sample(self, n_samples: int, rng: Randomness) -> Tensor:
+        """Draws, `(n_samples, latent_dim)` float64 on the CPU, from a NumPy generator."""
+
+    def log_kernel(self, z: Tensor) -> Tensor:
+        """log p(z) - log N(0 | 0, I) in the precision of z, for the bound of training."""
+        constant = 0.5 * self.latent_dim * math.log(2 * math.pi)
+        return (self.log_prob(z) + constant).to(z.dtype)
+
+    def draw_like(self, codes: Tensor, rng: torch.Generator) -> Tensor:
+        """Draws in the shape, dtype and device of `codes`, from a torch generator, in training."""
+        seed = int(torch.randint(2**31, (1,), generator=rng, device=rng.device))
+        return self.sample(len(codes), np.random.RandomState(seed)).to(codes)
+
+    def spread(self, n_codes: int, seed: int) -> Tensor:
+        """Codes that stand for p(z) in an average, `(n_codes, latent_dim)` float64 on the CPU."""
+        return self.sample(n_codes, np.random.RandomState(seed % 2**32))
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Mean and lower Cholesky factor of the covariance, float64."""
+        draws = self.sample(MOMENT_DRAWS, np.random.RandomState(0))
+        covariance = torch.cov(draws.mT).reshape(self.latent_dim, self.latent_dim)
+        return draws.mean(dim=0), torch.linalg.cholesky(covariance)
+
+
+class StandardNormal(LatentDistribution):
+    """N(0, I).
+
+    >>> prior = StandardNormal(2)
+    >>> prior.log_prob(torch.zeros(3, 2)).shape, prior.sample(5, np.random.RandomState(0)).shape
+    (torch.Size([3]), torch.Size([5, 2]))
+    """
+
+    is_standard_normal = True
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log N(z | 0, I)."""
+        return -0.5 * z.double().square().sum(-1) - 0.5 * self.latent_dim * math.log(2 * math.pi)
+
+    def sample(self, n_samples: int, rng: Randomness) -> Tensor:
+        """Standard normal draws."""
+        return torch.from_numpy(rng.standard_normal((n_samples, self.latent_dim)))
+
+    def log_kernel(self, z: Tensor) -> Tensor:
+        """Without its constant."""
+        return -0.5 * z.square().sum(-1)
+
+    def draw_like(self, codes: Tensor, rng: torch.Generator) -> Tensor:
+        """Draws from torch's generator itself."""
+        return torch.randn(codes.shape, generator=rng, device=codes.device, dtype=codes.dtype)
+
+    def spread(self, n_codes: int, seed: int) -> Tensor:
+        """Scrambled Sobol points; `n_codes` is a power of two."""
+        return torch.special.ndtri(_cube(n_codes, self.latent_dim, seed)[:, 1:])
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Zero and the identity."""
+        identity = torch.eye(self.latent_dim, dtype=torch.float64)
+        return torch.zeros_like(identity[0]), identity
+
+
+class GaussianMixture(LatentDistribution):
     """p(z) = Σ_k w_k N(z | m_k, L_k L_kᵀ).
 
     Parameters
     ----------
-    weights : `(components,)`, summing to 1.
-    means : `(components, latent_dim)`.
-    factors : `(components, latent_dim, latent_dim)`, lower Cholesky factors of the covariances.
+    weights : Tensor
+        `(components,)`, summing to 1.
+    means : Tensor
+        `(components, latent_dim)`.
+    factors : Tensor
+        `(components, latent_dim, latent_dim)`, lower Cholesky factors of the covariances.
 
-    >>> prior = MixturePrior(torch.ones(1), torch.zeros(1, 2), torch.eye(2)[None])
+    Examples
+    --------
+    >>> prior = GaussianMixture(torch.ones(1), torch.zeros(1, 2), torch.eye(2)[None])
     >>> prior.log_prob(torch.zeros(3, 2)).shape, prior.sample(5, np.random.RandomState(0)).shape
     (torch.Size([3]), torch.Size([5, 2]))
     """
@@ -28,22 +127,13 @@ class MixturePrior(nn.Module):
     factors: Tensor
 
     def __init__(self, weights: Tensor, means: Tensor, factors: Tensor) -> None:
-        super().__init__()
+        super().__init__(means.shape[1])
         self.register_buffer("weights", weights.double())
         self.register_buffer("means", means.double())
         self.register_buffer("factors", factors.double())
 
-    @classmethod
-    def empty(cls, components: int, latent_dim: int) -> "MixturePrior":
-        """One of a given size, to load a state into."""
-        return cls(
-            torch.full((components,), 1 / components),
-            torch.zeros(components, latent_dim),
-            torch.eye(latent_dim).expand(components, -1, -1).clone(),
-        )
-
     def log_prob(self, z: Tensor) -> Tensor:
-        """log p(z), one value for each vector along the last axis, in float64."""
+        """log p(z), one value per vector along the last axis, in float64."""
         components, dim = self.means.shape
         identity = torch.eye(dim, dtype=torch.float64, device=self.factors.device)
         inverse = torch.linalg.solve_triangular(
@@ -66,21 +156,20 @@ class MixturePrior(nn.Module):
         between = (self.weights[:, None] * apart).mT @ apart
         return mean, torch.linalg.cholesky(within + between)
 
-    def sample(self, n_samples: int, random: Randomness) -> Tensor:
+    def sample(self, n_samples: int, rng: Randomness) -> Tensor:
         """Draws, `(n_samples, latent_dim)` float64 on the CPU."""
         weights = self.weights.cpu().numpy()
-        chosen = random.choice(len(weights), size=n_samples, p=weights / weights.sum())
-        normal = random.standard_normal((n_samples, self.means.shape[1]))
+        chosen = rng.choice(len(weights), size=n_samples, p=weights / weights.sum())
+        normal = rng.standard_normal((n_samples, self.latent_dim))
         return self._placed(torch.from_numpy(chosen), torch.from_numpy(normal))
 
-    def at(self, uniform: Tensor) -> Tensor:
-        """Codes of points in the unit cube, `(points, 1 + latent_dim)`: `(points, latent_dim)`.
+    def spread(self, n_codes: int, seed: int) -> Tensor:
+        """Scrambled Sobol points; `n_codes` is a power of two.
 
-        Both are on the CPU, as draws are.
-
-        The first coordinate chooses the component, the others the place in it, so that points that
-        are spread evenly become codes that are spread like the mixture.
+        The first coordinate chooses the component, the others the place in it, so that points
+        that are spread evenly become codes that are spread like the mixture.
         """
+        uniform = _cube(n_codes, self.latent_dim, seed)
         ends = torch.cumsum(self.weights.cpu(), dim=0)
         chosen = torch.searchsorted(ends, uniform[:, 0] * ends[-1])
         return self._placed(chosen, torch.special.ndtri(uniform[:, 1:]))
@@ -89,3 +178,62 @@ class MixturePrior(nn.Module):
         """Standard normal vectors moved to the components that were chosen for them."""
         means, factors = self.means.cpu()[chosen], self.factors.cpu()[chosen]
         return means + (factors @ normal[..., None])[..., 0]
+
+
+class Prior(Component, ABC):
+    """Settings of the distribution of z: what `Roundtrip(prior=...)` takes."""
+
+    @abstractmethod
+    def build(self, latent_dim: int) -> LatentDistribution:
+        """The distribution that training uses."""
+
+    def restored(self, latent_dim: int, state: Mapping[str, Tensor]) -> LatentDistribution:
+        """The distribution that a model file holds, of which `state` is the state dict."""
+        distribution = self.build(latent_dim)
+        distribution.load_state_dict(state)
+        return distribution
+
+
+@dataclass(frozen=True, repr=False)
+class NormalPrior(Prior):
+    """N(0, I), as in the paper."""
+
+    def build(self, latent_dim: int) -> StandardNormal:
+        """N(0, I)."""
+        return StandardNormal(latent_dim)
+
+
+@dataclass(frozen=True, repr=False)
+class MixturePrior(Prior):
+    """A mixture of Gaussians fitted, after training with N(0, I), to where H puts the rows.
+
+    It is kept if validation rows gain by it.
+
+    Parameters
+    ----------
+    components : int, default=16
+        Gaussians at most; fewer for small tables.
+    """
+
+    components: int = 16
+
+    def check(self) -> None:
+        """Check the number of components."""
+        check_integer("components", self.components, minimum=1)
+
+    def build(self, latent_dim: int) -> StandardNormal:
+        """N(0, I), for training."""
+        return StandardNormal(latent_dim)
+
+    def restored(self, latent_dim: int, state: Mapping[str, Tensor]) -> LatentDistribution:
+        """The fitted mixture, or N(0, I) where validation rows did not gain by one."""
+        if not state:
+            return self.build(latent_dim)
+        return GaussianMixture(state["weights"], state["means"], state["factors"])
+
+
+def _cube(n_points: int, latent_dim: int, seed: int) -> Tensor:
+    """Scrambled Sobol points in the unit cube, `(n_points, 1 + latent_dim)`."""
+    cube = SobolEngine(1 + latent_dim, scramble=True, seed=seed)
+    # Points on the faces of the cube would be infinitely far out.
+    return cube.draw(n_points, dtype=torch.float64).clamp(CUBE_EDGE, 1 - CUBE_EDGE)

@@ -1,1 +1,5 @@
 """Outlier detection by density."""
+
+from roundtrip.outliers.detector import RoundtripDetector
+
+__all__ = ["RoundtripDetector"]

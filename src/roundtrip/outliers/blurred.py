@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from roundtrip.data.scaling import Scaling
 from roundtrip.density.blocks import map_blocks
-from roundtrip.estimator import Roundtrip
+from roundtrip.density.fitted import FittedDensity
 from roundtrip.outliers.explanation import Surprises
 
 CENTRES = 4096
@@ -27,29 +26,32 @@ class BlurredDensity:
 
     Attributes
     ----------
-    centres : `(codes, features)`, G(z_i) in scaled units.
-    scaling : from the density's rows to scaled units.
-    sigma : standard deviation of the noise.
+    centres : Tensor
+        `(codes, features)`, G(z_i) in scaled units.
+    sigma : float
+        Standard deviation of the noise.
 
-    >>> centre, same = torch.zeros(1, 2, dtype=torch.float64), Scaling(np.zeros(2), np.ones(2))
-    >>> blurred = BlurredDensity(centre, sigma=1.0, scaling=same)
-    >>> blurred.log_density(np.zeros((1, 2))).round(3)
+    Examples
+    --------
+    >>> blurred = BlurredDensity(torch.zeros(1, 2, dtype=torch.float64), sigma=1.0)
+    >>> blurred.log_density(torch.zeros(1, 2)).round(3)
     array([-1.838])
     """
 
     centres: Tensor
     sigma: float
-    scaling: Scaling
 
     @classmethod
-    def of(cls, est: Roundtrip, sigma: float) -> "BlurredDensity":
-        """The density of a fitted estimator with noise of width `sigma` instead of its own."""
-        Z = est.model_.spread_codes(CENTRES, est.scoring_seed_).numpy()
-        centres = est.scaling_.apply(est.inverse_transform(Z))
-        return cls(torch.from_numpy(centres).to(est.model_.device), sigma, est.scaling_)
+    def of(cls, fitted: FittedDensity, sigma: float) -> "BlurredDensity":
+        """A fitted density with noise of width `sigma` instead of its own."""
+        model, schema = fitted.model, fitted.schema
+        z = model.prior.spread(CENTRES, fitted.seed)
+        generated = fitted.generate(z, schema.encoded_context(None, CENTRES))
+        centres = schema.encoded(schema.values(generated)).x
+        return cls(centres.to(model.device), sigma)
 
-    def log_density(self, rows: np.ndarray) -> np.ndarray:
-        """log p(x) in scaled units of `(rows, features)`, `(rows,)`."""
+    def log_density(self, x: Tensor) -> np.ndarray:
+        """log p(x) of `(rows, features)` in scaled units, `(rows,)`."""
         lengths = self.centres.square().sum(dim=1)
         constant = self.centres.shape[1] * self._log_width
 
@@ -57,9 +59,9 @@ class BlurredDensity:
             squares = x.square().sum(dim=1, keepdim=True) + lengths - 2 * x @ self.centres.mT
             return self._log_mean(-0.5 * squares / self.sigma**2 - constant)
 
-        return map_blocks(of_block, self._tensor(rows), ROWS_PER_CALL).cpu().numpy()
+        return map_blocks(of_block, x.to(self.centres), ROWS_PER_CALL).cpu().numpy()
 
-    def surprises(self, rows: np.ndarray) -> Surprises:
+    def surprises(self, x: Tensor) -> Surprises:
         """-log p(x), its parts, and -log p(x_j | others) of `(rows, features)`."""
         features = self.centres.shape[1]
 
@@ -76,7 +78,7 @@ class BlurredDensity:
             return torch.cat([-log_density, residual, latent, given_others], dim=1)
 
         rows_per_call = max(1, NUMBERS_PER_EXPLANATION // self.centres.numel())
-        parts = map_blocks(of_block, self._tensor(rows), rows_per_call).cpu().numpy()
+        parts = map_blocks(of_block, x.to(self.centres), rows_per_call).cpu().numpy()
         total, residual, latent, given_others = np.split(
             parts, [1, 1 + features, 2 + features], axis=1
         )
@@ -88,6 +90,3 @@ class BlurredDensity:
 
     def _log_mean(self, exponents: Tensor) -> Tensor:
         return torch.logsumexp(exponents, dim=1) - math.log(len(self.centres))
-
-    def _tensor(self, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(self.scaling.apply(rows)).to(self.centres)

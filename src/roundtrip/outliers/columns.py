@@ -28,9 +28,6 @@ deviations; values that differ by a share `ALIKE` only are no others."""
 LARGEST = 1e300
 """Of a score before it is drawn in: what is farther out than numbers reach."""
 
-CONSTANTS = [KNOTS, EDGE, OUTER, STEEPEST, BEND, SOFTNESS, JUMP, ALIKE]
-"""What scores depend on besides settings; results are kept by both."""
-
 
 @dataclass(frozen=True)
 class GaussianColumns:

@@ -16,6 +16,18 @@ LEAST_FALL = 1.2
 """Nats by which the tail falls, at the least, from where it begins to the fence."""
 
 
+FENCE = 2.5
+"""Interquartile ranges below the lower quartile of scores where outliers begin."""
+
+
+def fence(scores: np.ndarray) -> float:
+    """The score below which rows are clearly odd."""
+    lowest, lower, upper = np.quantile(scores, [0.05, 0.25, 0.75])
+    if lower == upper:  # most rows are alike: the others are not odd for that
+        lower = lowest
+    return float(lower - FENCE * (upper - lower))
+
+
 def conformal_p_value(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Share of `reference` scores, sorted, that are as low as each of `scores`, counting itself.
 

@@ -3,6 +3,7 @@
 import copy
 import os
 import warnings
+from dataclasses import fields
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -12,32 +13,27 @@ import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from roundtrip.data.scaling import checked_table
-from roundtrip.density import DensityWarning
-from roundtrip.estimator import Roundtrip
-from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA
-from roundtrip.outliers.blurred import CENTRES, BlurredDensity
+from roundtrip.data.checks import checked_table
+from roundtrip.density import DensityWarning, Method
+from roundtrip.estimator import Roundtrip, given_estimator, given_parameters
+from roundtrip.io.saved import FileParts, Restoring, SavedToFile, plain_parameters
+from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, Isotropic
+from roundtrip.options import fit_options
+from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.columns import EDGE, GaussianColumns
-from roundtrip.outliers.conformal import conformal_p_value, discovered, without_outliers
+from roundtrip.outliers.conformal import conformal_p_value, discovered, fence, without_outliers
+from roundtrip.outliers.default_density import MOST_ROWS, default_density
 from roundtrip.outliers.explanation import Explanation, Surprises
 from roundtrip.parameters import check_choice, check_number, random_stream
-from roundtrip.settings import resolved
 
 SIGMA = 4.0
 """Noise that rows are scored with, where columns have a standard deviation of 1: so wide that a
 small cluster of outliers counts for little. Chosen by planted outliers (docs/outliers.md)."""
 
-FENCE = 2.5
-"""Interquartile ranges below the lower quartile of scores where outliers begin."""
-
 TRIMMINGS = 3
 FIRST_EDGE = 0.15
 """Share of the rows at either end of a column whose ranks count for nothing before the first
 trimming, when many outliers may be at one end."""
-
-MOST_LATENT = 10
-MOST_ROWS = 20_000
-"""That the default density is fitted to: more would not change what wide noise shows of it."""
 
 DRAWS = 2000
 """From the fitted density, to compare rows with."""
@@ -46,12 +42,10 @@ USUAL_DRAWS = 200
 """Of these, whose medians an explanation is relative to."""
 
 REFERENCES = ("held-out", "trimmed", "model")
-
-CONSTANTS = [SIGMA, FENCE, TRIMMINGS, FIRST_EDGE, MOST_ROWS, f"{CENTRES} spread", MOST_LATENT]
-"""What scores depend on besides settings; results are kept by both."""
+SCORES = ("held_out_scores_", "model_scores_")
 
 
-class RoundtripDetector(OutlierMixin, BaseEstimator):
+class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
     """Outlier detection by density: the less likely a row, the odder it is.
 
     Columns are first made Gaussian by their ranks, so that neither units nor skewness matter, and a
@@ -162,7 +156,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
                     self.gaussian_columns_ = self._columns(training, EDGE)
                 break
             before, scores = odd, self._scores(training)
-            odd = scores < _fence(scores)
+            odd = scores < fence(scores)
             if trimmings and (odd == before).all():
                 break
         density.warm_start = False
@@ -183,12 +177,11 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         """
         check_is_fitted(estimator)
         estimator = copy.copy(estimator)  # fitted again it would be another density
-        if estimator.context_ is not None or estimator.image_layout_ is not None:
+        schema = estimator.schema_
+        if schema.context is not None or schema.images is not None:
             raise ValueError("outliers are found by densities of tables without a context")
         detector = cls(estimator=estimator, sigma=None, gaussian_columns=False, trim=False)
-        detector.n_features_in_ = estimator.n_features_in_
-        if hasattr(estimator, "feature_names_in_"):
-            detector.feature_names_in_ = estimator.feature_names_in_
+        schema.name_features(detector)
         detector.gaussian_columns_ = None
         detector.estimator_ = estimator
         detector.blurred_ = None
@@ -244,7 +237,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
                 "a detector made from a density has no held-out rows: leave out the reference, or "
                 "fit a detector (RoundtripDetector.fit, roundtrip fit --outliers)"
             )
-        return without_outliers(scores, _fence(scores)) if reference == "trimmed" else scores
+        return without_outliers(scores, fence(scores)) if reference == "trimmed" else scores
 
     def discoveries(self, X: Any, *, rate: float = 0.1, reference: str | None = None) -> np.ndarray:
         """Which rows of `X` are outliers if, on average, at most a share `rate` may be none.
@@ -267,24 +260,62 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         return surprises.above(self._usual_surprises, self._feature_names(), index)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the detector to a file that `RoundtripDetector.load` reads; never half a file.
+        """Write the detector to a file that `roundtrip.load` reads; never half a file.
 
         The file holds no rows of the table, but up to 512 values of each column, sorted, by which
         columns are made Gaussian.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Name of the file; an old one is replaced.
         """
-        from roundtrip.outliers.detector_file import write_detector
+        super().save(path)
 
-        check_is_fitted(self)
-        write_detector(self, path)
+    def _file_parts(self) -> FileParts:
+        names = getattr(self, "feature_names_in_", None)
+        arrays: dict[str, np.ndarray | None] = {name: getattr(self, name) for name in SCORES}
+        if self.gaussian_columns_ is not None:
+            arrays |= vars(self.gaussian_columns_)
+        content = {
+            "parameters": plain_parameters(self.get_params(deep=False) | {"estimator": None}),
+            "estimator": given_parameters(self.estimator),
+            "offset": self.offset_,
+            "n_trimmed": self.n_trimmed_,
+            "scored_with_sigma": None if self.blurred_ is None else self.blurred_.sigma,
+            "feature_names": None if names is None else list(names),
+        }
+        tensors = {
+            name: torch.from_numpy(array) for name, array in arrays.items() if array is not None
+        }
+        if self.blurred_ is not None:
+            # Made anew from the generator they would differ a little on another processor.
+            tensors["centres"] = self.blurred_.centres
+        parts = FileParts(content, tensors)
+        parts.add("density", self.estimator_._file_parts())
+        return parts
 
-    @staticmethod
-    def load(
-        path: str | os.PathLike[str], *, device: str | torch.device = "auto", verbose: int = 0
-    ) -> "RoundtripDetector":
-        """Read a detector, or make one `from_density` of a model file of `Roundtrip.save`."""
-        from roundtrip.outliers.detector_file import read_detector
-
-        return read_detector(path, device, verbose)
+    @classmethod
+    def _from_file_parts(cls, parts: FileParts, how: Restoring) -> Self:
+        content, tensors = parts.content, parts.tensors
+        detector = cls(**how.parameters(content["parameters"]))
+        detector.estimator = given_estimator(content["estimator"], how)
+        density = detector.estimator_ = Roundtrip._from_file_parts(parts.within("density"), how)
+        sigma = content["scored_with_sigma"]
+        detector.blurred_ = (
+            None if sigma is None else BlurredDensity(tensors["centres"].to(how.device), sigma)
+        )
+        detector.n_features_in_ = density.n_features_in_
+        if content["feature_names"] is not None:
+            detector.feature_names_in_ = np.array(content["feature_names"], dtype=object)
+        detector.offset_, detector.n_trimmed_ = content["offset"], content["n_trimmed"]
+        for name in SCORES:
+            setattr(detector, name, tensors[name].numpy() if name in tensors else None)
+        detector.gaussian_columns_ = None
+        if "values" in tensors:
+            columns = {item.name: tensors[item.name].numpy() for item in fields(GaussianColumns)}
+            detector.gaussian_columns_ = GaussianColumns(**columns)
+        return detector
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
@@ -307,8 +338,8 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
                 below=LARGEST_SIGMA,
             )
             if self.estimator is not None:
-                noise = resolved(self.estimator.get_params())["noise"]
-                if noise != "isotropic":
+                noise = fit_options(self.estimator.get_params(deep=False)).noise
+                if not isinstance(noise, Isotropic):
                     raise ValueError(
                         f"sigma={self.sigma:g} needs a density with isotropic noise, not "
                         f"noise={noise!r}; sigma=None scores by the density as it is"
@@ -337,7 +368,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         self.estimator_ = density.fit(self._gaussian(rows))
         density.warm_start = density.scale is None  # after trimming it goes on from here
         sigma = self._scoring_sigma()
-        self.blurred_ = None if sigma is None else BlurredDensity.of(self.estimator_, sigma)
+        self.blurred_ = None if sigma is None else BlurredDensity.of(self.estimator_.fitted_, sigma)
 
     def _columns(self, rows: np.ndarray, edge: float) -> GaussianColumns | None:
         return GaussianColumns.fit(rows, edge) if self.gaussian_columns else None
@@ -348,11 +379,10 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
             return self.sigma
         if self.estimator is None:
             return SIGMA
-        settings = resolved(self.estimator.get_params())
-        scaled = settings["scale"] == "standard" or (
-            settings["scale"] is None and self.gaussian_columns
-        )
-        return SIGMA if scaled and settings["noise"] == "isotropic" else None
+        scale = self.estimator.scale
+        scaled = scale == "standard" or (scale is None and self.gaussian_columns)
+        noise = fit_options(self.estimator.get_params(deep=False)).noise
+        return SIGMA if scaled and isinstance(noise, Isotropic) else None
 
     def _draws(self) -> np.ndarray:
         """Rows that the fitted density draws, in its own units; always the same ones."""
@@ -361,7 +391,7 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
 
     def _set_offset(self, scores: np.ndarray) -> None:
         if self.contamination == "auto":
-            self.offset_ = _fence(scores)
+            self.offset_ = fence(scores)
         else:
             self.offset_ = float(np.quantile(scores, self.contamination))
 
@@ -372,55 +402,31 @@ class RoundtripDetector(OutlierMixin, BaseEstimator):
         return self._log_density(self._gaussian(rows))
 
     def _log_density(self, gaussian_rows: np.ndarray) -> np.ndarray:
+        rows = self.estimator_.schema_.encoded(gaussian_rows)
         if self.blurred_ is not None:
-            return self.blurred_.log_density(gaussian_rows)
-        columns = self.estimator_.columns_
-        table = gaussian_rows if columns is None else pd.DataFrame(gaussian_rows, columns=columns)
+            return self.blurred_.log_density(rows.x)
         with warnings.catch_warnings():
             # The density of a row far out need not be certain for the row to be odd.
             warnings.simplefilter("ignore", DensityWarning)
-            return self.estimator_.score_samples(table)
+            method = Method(tol=self.estimator_.tol)
+            verbose = bool(self.estimator_.verbose)
+            return self.estimator_.fitted_.density(rows, method, verbose=verbose).log_density
 
     def _surprises(self, gaussian_rows: np.ndarray) -> Surprises:
+        fitted = self.estimator_.fitted_
+        rows = fitted.schema.encoded(gaussian_rows)
         if self.blurred_ is not None:
-            return self.blurred_.surprises(gaussian_rows)
-        est = self.estimator_
-        x, typical = (
-            torch.from_numpy(est.scaling_.apply(each)).to(est.model_.device)
-            for each in (gaussian_rows, np.median(self._draws(), axis=0))
-        )
+            return self.blurred_.surprises(rows.x)
+        typical = fitted.schema.encoded(np.median(self._draws(), axis=0)[None])
+        device = fitted.model.device
         return Surprises.of(
-            est.model_, x, typical, seed=est.scoring_seed_, verbose=bool(self.verbose)
+            fitted.model,
+            rows.x.to(device),
+            typical.x[0].to(device),
+            seed=fitted.seed,
+            verbose=bool(self.verbose),
         )
 
     def _feature_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
-
-
-def _fence(scores: np.ndarray) -> float:
-    """The score below which rows are clearly odd."""
-    lowest, lower, upper = np.quantile(scores, [0.05, 0.25, 0.75])
-    if lower == upper:  # most rows are alike: the others are not odd for that
-        lower = lowest
-    return float(lower - FENCE * (upper - lower))
-
-
-def default_density(features: int) -> Roundtrip:
-    """The density that detection uses: small and quick, as wide noise hides details anyway.
-
-    >>> default_density(3).noise
-    'isotropic'
-    """
-    return Roundtrip(
-        latent_dim=min(features, MOST_LATENT),
-        noise="isotropic",
-        sigma=0.3,
-        prior="normal",
-        dequantize=False,
-        scale=None,
-        generator_hidden=(64,) * 2,
-        encoder_hidden=(64,) * 2,
-        max_epochs=5,
-        tol=0.1,
-    )

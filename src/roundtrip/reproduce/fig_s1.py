@@ -60,7 +60,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     start = encoded(model, x)
     z = start.repeat(len(Z_1), 1)
     z[:, 0] = torch.from_numpy(Z_1).to(z)
-    log_prior = model.log_prior(z)
+    log_prior = model.prior.log_prob(z)
     log_likelihood = model.log_likelihood(x.expand(len(z), -1), z)
     log_curves = {
         "p(z)": log_prior,

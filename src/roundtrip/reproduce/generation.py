@@ -53,15 +53,15 @@ def generate_images(
     check_integer("per_class", per_class, minimum=1)
     check_choice("sort", sort, ORDERS)
     check_is_fitted(est)
-    context = est.context_
-    if est.image_layout_ is None:
+    context = est.schema_.context
+    if est.schema_.images is None:
         raise ValueError("the model is of a table, not of images: use sample")
     if context is None or context.labels is None:
         raise ValueError("the model has no classes: fit it with context=labels")
     chosen = list(context.labels if labels is None else labels)
     every = [label for label in chosen for _ in range(per_class)]
-    random = random_stream(random_state)
-    Z = est.model_.draw_codes(len(every), random).numpy()
+    rng = random_stream(random_state)
+    Z = est.model_.prior.sample(len(every), rng).numpy()
     images = est.inverse_transform(Z, context=every)
     density = est.density(images, context=every, tol=tol)
     order = np.arange(len(every))

@@ -11,8 +11,8 @@ import math
 import numpy as np
 import torch
 
-from roundtrip.density.importance import encoded, log_likelihoods
 from roundtrip.density.proposals import student_t_draws, student_t_log_prob
+from roundtrip.density.weights import encoded, log_joints
 from roundtrip.model.core import RoundtripModel
 
 SCALES = (0.005, 0.01, 0.1, 0.5, 1.0)
@@ -45,7 +45,7 @@ def biased_log_density(
         z = start + scale * draws
         log_product = student_t_log_prob(draws[..., None], df).sum(-1)
         log_product -= model.latent_dim * math.log(scale)
-        log_joint = log_likelihoods(model, point[None], z[None])[0] + model.log_prior(z)
+        log_joint = log_joints(model, point[None], z[None])[0]
         mean_weight = torch.logsumexp(log_joint - log_product, dim=0) - math.log(n_samples)
         values[row] = mean_weight.item()
     return values

@@ -1,15 +1,9 @@
 """Fitting the networks of a `RoundtripModel` to data."""
 
-from roundtrip.training.adversarial import AdversarialObjective
-from roundtrip.training.likelihood import LikelihoodObjective
-from roundtrip.training.loop import TrainingResult, train
-from roundtrip.training.validation import BoundValidation, SigmaValidation
+from roundtrip.training.adversarial import Adversarial
+from roundtrip.training.hybrid import Hybrid
+from roundtrip.training.likelihood import Likelihood
+from roundtrip.training.objective import Objective
+from roundtrip.training.settings import Validation
 
-__all__ = [
-    "AdversarialObjective",
-    "BoundValidation",
-    "LikelihoodObjective",
-    "SigmaValidation",
-    "TrainingResult",
-    "train",
-]
+__all__ = ["Adversarial", "Hybrid", "Likelihood", "Objective", "Validation"]

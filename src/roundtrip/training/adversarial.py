@@ -1,181 +1,144 @@
-"""The paper's training objective: two least-squares GANs and the roundtrip loss, eq. (13)-(15)."""
+"""`Adversarial`: the settings of the paper's training."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
-import torch
-from torch import Tensor, nn
+import numpy as np
 
+from roundtrip.density.proposals import Proposal
 from roundtrip.model.core import RoundtripModel
-from roundtrip.training.averaging import AveragedModel
-from roundtrip.training.bound import importance_weighted_bound
-from roundtrip.training.pool import FakePool
+from roundtrip.model.networks import Network
+from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, Isotropic, Noise
+from roundtrip.model.prior import MixturePrior, Prior
+from roundtrip.parameters import (
+    check_choice,
+    check_integer,
+    check_numbers,
+)
+from roundtrip.training.adversarial_trainer import AdversarialTrainer
+from roundtrip.training.adversaries import Adversaries
+from roundtrip.training.batches import SAMPLING
+from roundtrip.training.data import FittingData
+from roundtrip.training.likelihood import check_training
+from roundtrip.training.objective import Objective, Randomness
+from roundtrip.training.settings import Validation
+from roundtrip.training.validation import SigmaValidation
 
-ADAM_BETAS = (0.5, 0.9)
+DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005, 1.0, 24))
 
 
-class AdversarialObjective:
-    """Alternating updates of (G, H) and (D_x, D_z); one `step` is one update of each pair.
+@dataclass(frozen=True, repr=False)
+class Adversarial(Adversaries, Objective):
+    """The training of the paper: two least-squares GANs and the roundtrip loss, eq. (13)-(15).
+
+    H gives a point, sigma of the isotropic noise is chosen by validation.
 
     Parameters
     ----------
-    model : holds G and H.
-    discriminator_x, discriminator_z : D_x and D_z.
-    alpha, beta : weights of the two roundtrip losses, eq. (14).
-    learning_rate : of Adam, for both pairs.
-    pool_size : batches of earlier fakes that the discriminators are shown.
-    averaging : decay a step of the running average of G's and H's weights that becomes `kept`;
-        0: the weights themselves are kept.
-    bound_weight : weight of the importance-weighted bound a feature, which "hybrid" training adds;
-        0 is the paper's objective.
-    n_draws : draws of z a row for the bound.
-    generator : source of all randomness; lives on the networks' device.
+    alpha, beta : float, default=10.0
+        Weights of the roundtrip losses of x and z, eq. (14).
+    discriminator_x, discriminator_z : sequence of int, default=(256,) * 3 and (128,) * 2
+        Widths of the hidden layers of D_x and D_z.
+    pool_size : int, default=50
+        Batches of earlier fakes shown to the discriminators.
+    learning_rate : float, default=5e-4
+        Of Adam, for all networks; the paper's is 2e-4.
+    batch_size : int, default=128
+        Rows per step; the authors' code has 64.
+    min_steps_per_epoch : int, default=100
+        An epoch is one pass over the rows, but at least so many steps.
+    averaging : float, default=0.995
+        Decay per step of the running average of the weights that is validated and kept; 0 keeps
+        the weights themselves, as in the paper.
+    sampling : {"shuffle", "replacement"}, default="shuffle"
+        Every row once per epoch, or batches drawn with replacement, as in the paper.
+    sigma_grid : sequence of float
+        Candidates for sigma, unless the noise has one.
+    sigma_epochs : int, optional
+        Epochs after which sigma is settled, 20 in the paper. None: sigma is chosen together with
+        the weights that are kept.
     """
 
-    def __init__(
+    learning_rate: float = 5e-4
+    batch_size: int = 128
+    min_steps_per_epoch: int = 100
+    averaging: float = 0.995
+    sampling: str = "shuffle"
+    sigma_grid: Sequence[float] = DEFAULT_SIGMA_GRID
+    sigma_epochs: int | None = None
+
+    has_posterior = False
+    learns_noise = False
+
+    def check(self) -> None:
+        """Check every setting."""
+        check_training(self)
+        self.check_adversaries()
+        check_choice("sampling", self.sampling, SAMPLING)
+        check_numbers("sigma_grid", self.sigma_grid, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
+        if self.sigma_epochs is not None:
+            check_integer("sigma_epochs", self.sigma_epochs, minimum=1)
+
+    def check_with(self, noise: Noise, prior: Prior) -> None:
+        """Only noise whose sigma validation can choose, and no prior that needs q(z | x)."""
+        if not isinstance(noise, Isotropic):
+            raise ValueError(
+                "objective='adversarial' learns no noise of its own, so noise must be 'isotropic', "
+                f"got {noise!r}; use objective='hybrid' or 'likelihood'"
+            )
+        if isinstance(prior, MixturePrior):
+            raise ValueError(
+                "objective='adversarial' trains no posterior of z that a mixture could be fitted "
+                f"to, so prior must be 'normal', or one of your own, got {prior!r}"
+            )
+
+    def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
+        """Nothing depends on what the rows are."""
+        return self
+
+    def default_latent_dim(self, features: int) -> int:
+        """Half of the features, about as in the paper's Table S1; all of up to 3.
+
+        >>> [Adversarial().default_latent_dim(n) for n in (1, 2, 3, 6, 9, 17)]
+        [1, 2, 3, 3, 5, 9]
+        """
+        return min(features, max(3, (features + 1) // 2))
+
+    def trainer(
+        self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
+    ) -> AdversarialTrainer:
+        """Alternating steps on eq. (13) and (14)."""
+        return self.adversarial_trainer(
+            model,
+            data,
+            network,
+            streams,
+            learning_rate=self.learning_rate,
+            averaging=self.averaging,
+        )
+
+    def validator(
         self,
         model: RoundtripModel,
-        discriminator_x: nn.Module,
-        discriminator_z: nn.Module,
+        data: FittingData,
         *,
-        alpha: float,
-        beta: float,
-        learning_rate: float,
-        pool_size: int,
-        averaging: float = 0.0,
-        bound_weight: float = 0.0,
-        n_draws: int = 1,
-        generator: torch.Generator,
-    ) -> None:
-        self.model = model
-        self.networks = nn.ModuleDict(
-            {"model": model, "discriminator_x": discriminator_x, "discriminator_z": discriminator_z}
+        noise: Noise,
+        validation: Validation,
+        proposal: Proposal,
+        seed: int,
+    ) -> SigmaValidation:
+        """The log-likelihood of held-out rows under the best sigma."""
+        assert isinstance(noise, Isotropic)
+        assert validation.draws != "auto"
+        return SigmaValidation(
+            model,
+            data.validation,
+            sigmas=self.sigma_grid if noise.sigma == "auto" else [noise.sigma],
+            selection_epochs=self.sigma_epochs,
+            draws=validation.draws,
+            scale=proposal.scale,
+            df=proposal.df,
+            seed=seed,
+            log_det=data.log_det,
         )
-        if bound_weight == 0:
-            model.noise.requires_grad_(False)  # validation chooses it
-        self._average = AveragedModel(model, decay=averaging)
-        self.kept = self._average.average
-        """The model to validate and to keep: `model` or the running average of its weights."""
-        if self.kept is not model:
-            self.networks["kept"] = self.kept
-        self.bound_weight = bound_weight
-        self.n_draws = n_draws
-        self.alpha = alpha
-        self.beta = beta
-        self._discriminators = nn.ModuleList([discriminator_x, discriminator_z])
-        self._generator = generator
-        norms = nn.BatchNorm1d | nn.BatchNorm2d
-        self._batch_norm_in_g = any(isinstance(part, norms) for part in model.generator.modules())
-        seed = int(torch.randint(2**31, (1,), generator=generator, device=generator.device))
-        self._pool_x = FakePool(pool_size, seed)
-        self._pool_z = FakePool(pool_size, seed + 1)
-        self.restart(learning_rate)
-
-    def restart(self, learning_rate: float) -> None:
-        """Forget the optimisers' momentum and go on at another learning rate."""
-        self.learning_rate = learning_rate
-        self._optimizer_gh = self._adam(self.model)
-        self._optimizer_d = self._adam(self._discriminators)
-        self._pool_x.batches.clear()
-        self._pool_z.batches.clear()
-
-    def schedule(self, fraction: float) -> None:
-        """The paper's learning rate stays the same from the start of training to its end."""
-
-    def step(self, rows: Tensor) -> dict[str, Tensor]:
-        """One update of G and H, then one of D_x and D_z, on a batch `(rows, features)`.
-
-        With a context, G and D_x take it, as in the paper.
-        Returns the losses of eq. (13) and (14) by name, before the update, as 0-d tensors.
-        """
-        D_x, D_z = self._discriminators
-        x, context = self.model.split(rows)
-
-        def beside(values: Tensor) -> Tensor:
-            return torch.cat([values, context], dim=1)
-
-        z = torch.randn(
-            len(x), self.model.latent_dim, generator=self._generator, device=x.device, dtype=x.dtype
-        )
-
-        # G and H: L(G, H) = L_GAN(G) + L_GAN(H) + L_RT(G, H).
-        fake_z = self.model.encode(rows)
-        fake_x, roundtrip_x = self._generated(beside(z), beside(fake_z))
-        roundtrip_z = self.model.encode(beside(fake_x))
-        losses = {
-            "g_adversarial": (D_x(beside(fake_x)) - 1).square().mean(),  # eq. (13)
-            "h_adversarial": (D_z(fake_z) - 1).square().mean(),
-            "roundtrip_x": (x - roundtrip_x).square().mean(),  # eq. (14)
-            "roundtrip_z": (z - roundtrip_z).square().mean(),
-        }
-        total = (
-            losses["g_adversarial"]
-            + losses["h_adversarial"]
-            + self.alpha * losses["roundtrip_x"]
-            + self.beta * losses["roundtrip_z"]
-        )
-        if self.bound_weight > 0:
-            losses["bound"] = importance_weighted_bound(
-                self.model, rows, n_draws=self.n_draws, generator=self._generator
-            ).mean()
-            total = total - self.bound_weight * losses["bound"] / x.shape[1]
-        self._update(self._optimizer_gh, total)
-        self._average.update()
-
-        # D_x and D_z: real against fakes from the pool.
-        losses["d_x"] = self._discriminator_loss(
-            D_x, rows, self._pool_x.exchange(beside(fake_x.detach()))
-        )
-        losses["d_z"] = self._discriminator_loss(D_z, z, self._pool_z.exchange(fake_z.detach()))
-        self._update(self._optimizer_d, losses["d_x"] + losses["d_z"])
-        return {name: loss.detach() for name, loss in losses.items()}
-
-    def _generated(self, drawn: Tensor, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """G of two batches of codes."""
-        if self._batch_norm_in_g:  # it must not mix them
-            return self.model.generate(drawn), self.model.generate(encoded)
-        # G is the largest network: both go through it as one batch.
-        fake_x, roundtrip_x = self.model.generate(torch.cat([drawn, encoded])).split(len(drawn))
-        return fake_x, roundtrip_x
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that further steps depend on."""
-        return {
-            "networks": self.networks.state_dict(),
-            "optimizer_gh": self._optimizer_gh.state_dict(),
-            "optimizer_d": self._optimizer_d.state_dict(),
-            "learning_rate": self.learning_rate,
-            "pool_x": self._pool_x.state_dict(),
-            "pool_z": self._pool_z.state_dict(),
-            "averaged_steps": self._average.steps,
-            "generator": self._generator.get_state(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict`."""
-        self.restart(state["learning_rate"])
-        self.networks.load_state_dict(state["networks"])
-        self._optimizer_gh.load_state_dict(state["optimizer_gh"])
-        self._optimizer_d.load_state_dict(state["optimizer_d"])
-        self._pool_x.load_state_dict(state["pool_x"], self.model.device)
-        self._pool_z.load_state_dict(state["pool_z"], self.model.device)
-        self._average.steps = state["averaged_steps"]
-        self._generator.set_state(state["generator"])
-
-    @staticmethod
-    def _discriminator_loss(discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
-        # Real and fake side by side: one pass, but batch norm does not mix them.
-        scores = discriminator(torch.stack([real, fake], dim=1))
-        # eq. (13); the mean over both halves the sum there, as the authors do.
-        return (scores - scores.new_tensor([[1.0], [0.0]])).square().mean()
-
-    @staticmethod
-    def _update(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-        optimizer.zero_grad()
-        # Only the weights to be updated: G's loss also reaches those of D_x, which stay.
-        loss.backward(inputs=optimizer.param_groups[0]["params"])
-        optimizer.step()
-
-    def _adam(self, network: nn.Module) -> torch.optim.Adam:
-        # The fused update is one pass over the weights instead of a dozen.
-        trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
-        return torch.optim.Adam(trained, lr=self.learning_rate, betas=ADAM_BETAS, fused=True)

@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
+from sklearn.mixture import GaussianMixture as MixtureByEM
 from torch import Tensor
 
+from roundtrip.data import Rows
 from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.model.core import RoundtripModel
-from roundtrip.model.prior import MixturePrior
+from roundtrip.model.prior import GaussianMixture
 
-COMPONENTS = 16
 ROWS_PER_NUMBER = 5
 """Rows that each number of the mixture needs at least."""
 
@@ -38,38 +38,44 @@ NORMAL_SHARE = 0.02
 
 def fit_prior(
     model: RoundtripModel,
-    training: Tensor,
-    validation: Tensor,
+    training: Rows,
+    validation: Rows,
     *,
+    most_components: int,
     seed: int,
     seconds: float | None = None,
-) -> tuple[MixturePrior | None, float]:
-    """The mixture, and its gain in nats a validation row; None and 0 if N(0, I) is no worse.
+) -> tuple[GaussianMixture | None, float]:
+    """The mixture, and its gain in nats per validation row; None and 0 if N(0, I) is no worse.
 
     `training` and `validation` are rows as the encoder takes them; `seconds` limits the fit. Ctrl-C
     and codes that no mixture can be fitted to leave N(0, I): the training before is not lost.
     """
     try:
-        return _fit_prior(model, training, validation, seed, seconds)
+        return _fit_prior(model, training, validation, most_components, seed, seconds)
     except (KeyboardInterrupt, ValueError, np.linalg.LinAlgError):
         return None, 0.0
 
 
 def _fit_prior(
-    model: RoundtripModel, training: Tensor, validation: Tensor, seed: int, seconds: float | None
-) -> tuple[MixturePrior | None, float]:
+    model: RoundtripModel,
+    training: Rows,
+    validation: Rows,
+    most_components: int,
+    seed: int,
+    seconds: float | None,
+) -> tuple[GaussianMixture | None, float]:
     start = time.perf_counter()
     dim = model.latent_dim
     numbers = (dim + 1) * (dim + 2) / 2
-    components = min(COMPONENTS, int(len(training) / (ROWS_PER_NUMBER * numbers)))
+    components = min(most_components, int(len(training) / (ROWS_PER_NUMBER * numbers)))
     if components < 2:
         return None, 0.0
-    generator = torch.Generator(training.device).manual_seed(seed)
-    codes = _codes(model, training, generator)
-    held_out = _codes(model, validation, generator)
+    rng = torch.Generator(training.device).manual_seed(seed)
+    codes = _codes(model, training, rng)
+    held_out = _codes(model, validation, rng)
     if not (np.isfinite(codes).all() and np.isfinite(held_out).all()):
         return None, 0.0
-    mixture = GaussianMixture(
+    mixture = MixtureByEM(
         components,
         reg_covar=REGULARISATION,
         init_params="k-means++",
@@ -89,24 +95,24 @@ def _fit_prior(
     factors = np.linalg.cholesky(np.concatenate([mixture.covariances_, normal_covariance]))
     weights = np.append((1 - NORMAL_SHARE) * mixture.weights_, NORMAL_SHARE)
     means = np.concatenate([mixture.means_, np.zeros((1, dim))])
-    prior = MixturePrior(*(torch.from_numpy(part) for part in (weights, means, factors)))
+    prior = GaussianMixture(*(torch.from_numpy(part) for part in (weights, means, factors)))
     ours = prior.log_prob(torch.from_numpy(held_out)).numpy()
     gain = float((ours - multivariate_normal(np.zeros(dim)).logpdf(held_out)).mean())
     return (prior.to(model.device), gain) if gain > 0 else (None, 0.0)
 
 
 @torch.no_grad()
-def _codes(model: RoundtripModel, rows: Tensor, generator: torch.Generator) -> np.ndarray:
-    """One draw of q(z | x) a row, `(rows, latent_dim)` float64."""
+def _codes(model: RoundtripModel, rows: Rows, rng: torch.Generator) -> np.ndarray:
+    """One draw of q(z | x) per row, `(rows, latent_dim)` float64."""
 
-    def of_block(block: Tensor) -> Tensor:
-        mean, factor = model.posterior(block)
+    def of_block(x: Tensor, context: Tensor) -> Tensor:
+        mean, factor = model.posterior(x, context)
         return torch.cat([mean, factor.flatten(1)], dim=1)
 
     dim = model.latent_dim
-    mean, factor = map_blocks(of_block, rows, ROWS_PER_ENCODER_CALL).tensor_split([dim], dim=1)
-    noise = torch.randn(
-        len(rows), dim, 1, generator=generator, device=rows.device, dtype=mean.dtype
+    mean, factor = map_blocks(of_block, (rows.x, rows.context), ROWS_PER_ENCODER_CALL).tensor_split(
+        [dim], dim=1
     )
+    noise = torch.randn(len(rows), dim, 1, generator=rng, device=rows.device, dtype=mean.dtype)
     draws = mean + (factor.unflatten(1, (dim, dim)) @ noise)[..., 0]
     return draws.double().cpu().numpy()

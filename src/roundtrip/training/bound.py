@@ -5,11 +5,12 @@ import math
 import torch
 from torch import Tensor
 
+from roundtrip.data import Rows
 from roundtrip.model.core import RoundtripModel
 
 
 def importance_weighted_bound(
-    model: RoundtripModel, rows: Tensor, *, n_draws: int, generator: torch.Generator
+    model: RoundtripModel, rows: Rows, *, n_draws: int, rng: torch.Generator
 ) -> Tensor:
     """log 1/K Σ_k p(x, z_k) / q(z_k | x) with K draws from the encoder's posterior, `(rows,)`.
 
@@ -17,16 +18,14 @@ def importance_weighted_bound(
     as given ("sticking the landing"): the part left out has mean zero at K = 1 and only adds
     noise, the more, the better q is.
     """
-    x, context = model.split(rows)
-    mean, factor = model.posterior(rows)
-    noise = torch.randn(
-        n_draws, *mean.shape, generator=generator, device=x.device, dtype=mean.dtype
-    )
+    x = rows.x
+    mean, factor = model.posterior(x, rows.context)
+    noise = torch.randn(n_draws, *mean.shape, generator=rng, device=x.device, dtype=mean.dtype)
     z = mean + (factor @ noise[..., None])[..., 0]
     log_q = _log_posterior(z, noise, factor.detach())
-    log_ratio = -0.5 * z.square().sum(-1) - log_q  # the constants of prior and q cancel
-    codes = torch.cat([z, context.to(z.dtype).expand(n_draws, -1, -1)], dim=-1)
-    outputs = model.decode(codes.flatten(0, 1)).view(n_draws, len(x), -1)
+    log_ratio = model.prior.log_kernel(z) - log_q  # the constants of N(0, I) and q cancel
+    context = rows.context.expand(n_draws, -1, -1).flatten(0, 1)
+    outputs = model.decode(z.flatten(0, 1), context).view(n_draws, len(x), -1)
     log_weights = model.noise.log_prob(outputs, x).sum(-1) + log_ratio
     return torch.logsumexp(log_weights, dim=0) - math.log(n_draws)
 

@@ -8,20 +8,20 @@ import pickle
 import random
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, nn
 
+from roundtrip.exceptions import CheckpointError
 from roundtrip.io.atomic import atomic_write
 
 MAGIC = b"roundtrip-checkpoint 1\n"
 LARGEST_SHARE = 0.05
 """Of the time may be spent on writing; checkpoints of large networks are written less often."""
-
-
-class CheckpointError(ValueError):
-    """A checkpoint is damaged, is no checkpoint, or belongs to another fit."""
 
 
 class Checkpoint:
@@ -104,16 +104,47 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     return content
 
 
-def fingerprint(settings: Mapping[str, Any], *arrays: Any) -> str:
-    """A name for a fit: the same for the same settings and the same numbers in the arrays.
+def fingerprint(settings: Mapping[str, Any], *parts: Any) -> str:
+    """A name for a fit: the same for the same settings and the same numbers in the parts.
 
+    Parameters
+    ----------
+    settings : mapping
+        Values whose `repr` tells them apart.
+    *parts
+        Arrays, tensors, modules, dataclasses of these, or None.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.zeros((2, 2))
     >>> fingerprint({"a": 1}, X) == fingerprint({"a": 1}, X.copy()) != fingerprint({"a": 2}, X)
     True
     """
-    digest = hashlib.sha256(repr(sorted(settings.items(), key=lambda item: item[0])).encode())
-    for array in arrays:
-        digest.update(f"{array.dtype} {array.shape}".encode())
-        digest.update(array.tobytes())
+    digest = hashlib.sha256()
+    for name, value in sorted(settings.items()):
+        if isinstance(value, np.random.RandomState):
+            value = [np.asarray(part).tolist() for part in value.get_state()]
+        digest.update(f"{name} {value!r}\n".encode())
+    for part in parts:
+        _take_in(digest, part)
     return digest.hexdigest()
+
+
+def _take_in(digest: Any, part: Any) -> None:
+    if isinstance(part, nn.Module):
+        part = part.state_dict()
+    elif is_dataclass(part):
+        part = vars(part)
+    if isinstance(part, Mapping):
+        for name, value in part.items():
+            digest.update(name.encode())
+            _take_in(digest, value)
+        return
+    if isinstance(part, Tensor):
+        part = part.cpu().numpy()
+    if isinstance(part, np.ndarray):
+        digest.update(f"{part.dtype} {part.shape}".encode())
+        digest.update(part.tobytes())
+    else:
+        digest.update(repr(part).encode())

@@ -1,14 +1,15 @@
 """The number of latent dimensions by validation: short trials, then one full training."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from roundtrip.model.core import RoundtripModel
-from roundtrip.training import TrainingResult
+from roundtrip.parameters import Seeds
 from roundtrip.training.checkpoint import Checkpoint
-from roundtrip.training.run import FittingData, fit_model
+from roundtrip.training.data import FittingData
+from roundtrip.training.loop import TrainingResult
+from roundtrip.training.options import FitOptions
+from roundtrip.training.run import fit_model
 
 TRIAL_SHARE = 1 / 30
 """Of the training that follows, for each candidate: at most 10 % on top for the three of them."""
@@ -27,10 +28,13 @@ class LatentSearch:
 
     Attributes
     ----------
-    tried : validation log-likelihood at the end of its trial for each latent dimension.
-    best, result : model and training of the best trial; if the search was interrupted, of the best
-        until then, and `result` says so.
-    seconds : that all trials took.
+    tried : dict
+        Validation log-likelihood at the end of its trial for each latent dimension.
+    best, result : RoundtripModel, TrainingResult
+        Model and training of the best trial; if the search was interrupted, of the best until
+        then, and `result` says so.
+    seconds : float
+        Time that all trials took.
     """
 
     tried: dict[int, float]
@@ -50,52 +54,34 @@ def latent_candidates(features: int) -> list[int]:
     return sorted({(features + 1) // 2, round(2 * features / 3), features})
 
 
-def default_latent_dim(features: int, objective: str) -> int:
-    """All dimensions up to 3 features; above, a share of them that depends on the objective.
-
-    Half of them for the paper's objective, about as in its Table S1; two thirds for the others,
-    which leave dimensions that they do not need unused.
-
-    >>> [default_latent_dim(n, "adversarial") for n in (1, 2, 3, 6, 9, 17)]
-    [1, 2, 3, 3, 5, 9]
-    >>> [default_latent_dim(n, "likelihood") for n in (1, 2, 3, 6, 9, 17)]
-    [1, 2, 3, 4, 6, 11]
-    """
-    share = (features + 1) // 2 if objective == "adversarial" else round(2 * features / 3)
-    return min(features, max(3, share))
-
-
 def search_latent_dim(
-    settings: Mapping[str, Any],
+    options: FitOptions,
     data: FittingData,
     *,
-    seed: int,
-    validation_seed: int,
+    seeds: Seeds,
     max_time: float | None,
     checkpoint: Checkpoint | None,
 ) -> LatentSearch | None:
     """Train each candidate for a short while; None if there is nothing or no time to choose."""
     candidates = latent_candidates(data.features)
-    epochs = TRIAL_SHARE * settings["max_epochs"]
+    epochs = TRIAL_SHARE * options.max_epochs
     seconds = None if max_time is None else TRIAL_SHARE * max_time
     too_short = epochs < SHORTEST_TRIAL_EPOCHS or (seconds or math.inf) < SHORTEST_TRIAL_SECONDS
-    if settings["objective"] == "adversarial" or len(candidates) == 1 or too_short:
+    # So short a training without a bound says nothing yet.
+    if not options.objective.has_posterior or len(candidates) == 1 or too_short:
         return None
+    short = replace(options, max_epochs=round(epochs) if math.isfinite(epochs) else epochs)
     trials: dict[int, tuple[RoundtripModel, TrainingResult]] = {}
     for latent_dim in candidates:
         trials[latent_dim] = fit_model(
-            {
-                **settings,
-                "objective": "likelihood",  # of "hybrid" only its main part
-                "max_epochs": round(epochs) if math.isfinite(epochs) else epochs,
-            },
+            short,
             data,
             latent_dim=latent_dim,
-            seed=seed,
-            validation_seed=validation_seed,
+            seeds=seeds,
             max_time=seconds,
             checkpoint=checkpoint,
-            name=f"trying {latent_dim} latent dimensions",
+            key=f"trial-{latent_dim}",
+            description=f"trying {latent_dim} latent dimensions",
         )
         if trials[latent_dim][1].stopped_by == "interrupt":
             break
@@ -104,7 +90,7 @@ def search_latent_dim(
         for latent_dim, (_, result) in trials.items()
     }
     best = max(tried, key=lambda latent_dim: tried[latent_dim])
-    default = default_latent_dim(data.features, settings["objective"])
+    default = options.objective.default_latent_dim(data.features)
     if tried[best] - tried.get(default, -math.inf) < CLEARLY_AHEAD * data.features:
         best = default
     model, result = trials[best]

@@ -1,123 +1,129 @@
-"""Likelihood training: G, H and the observation model together maximise a bound on log p(x)."""
+"""`Likelihood`: the settings of the default training, which maximises a bound on log p(x)."""
 
-import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import torch
-from torch import Tensor, nn
 
+from roundtrip.density.proposals import Proposal
 from roundtrip.model.core import RoundtripModel
-from roundtrip.model.networks import hidden_weights
-from roundtrip.training.averaging import AveragedModel
-from roundtrip.training.bound import importance_weighted_bound
-from roundtrip.training.flat import flattened, stacked
-from roundtrip.training.muon import Muon
+from roundtrip.model.networks import Network
+from roundtrip.model.noise import Noise
+from roundtrip.parameters import check_integer, check_number, is_auto
+from roundtrip.training.data import FittingData
+from roundtrip.training.likelihood_trainer import LikelihoodTrainer
+from roundtrip.training.objective import Objective, Randomness
+from roundtrip.training.settings import Validation
+from roundtrip.training.validation import BoundValidation
 
-ADAM_BETAS = (0.95, 0.95)
-"""Shorter than usual for the second moment: a gradient of this bound changes its size quickly."""
+LARGEST_FALL = 1.0
+"""Nats per feature by which training may fall below its best epoch; beyond, codes and encoder have
+lost each other, and more steps do not bring them together."""
 
-MUON_RATE = 5.0
-"""Learning rate of the matrices between hidden layers, in units of Adam's for all other weights."""
-
-LARGEST_GRADIENT = 2.0
-WARM_UP_STEPS = 50
-
-CONSTANTS = {
-    "adam_betas": ADAM_BETAS,
-    "muon_rate": MUON_RATE,
-    "largest_gradient": LARGEST_GRADIENT,
-    "warm_up_steps": WARM_UP_STEPS,
-}
-"""What a fit depends on besides its settings; results are kept by both."""
+FULL_RATE_PIXELS = 784
+"""Numbers per image up to which the learning rate of images is as it stands. A step of the
+encoder's weights moves a code in proportion to the pixels, which are not centred, and the more of
+them there are, the more exactly they fix the code: beyond, the rate falls by the square of their
+number (measured up to 3,072). Convolutions see a few pixels at a time and keep their rate."""
 
 
-class LikelihoodObjective:
-    """One `step` is one update of G, H and the noise on the importance-weighted bound.
+@dataclass(frozen=True, repr=False)
+class Likelihood(Objective):
+    """G, H and the noise together maximise an importance-weighted bound on log p(x).
+
+    The matrices between hidden layers are trained by Muon at five times the learning rate, all
+    other weights by Adam; the rates warm up and fall to zero along a cosine.
 
     Parameters
     ----------
-    model : with an encoder that gives a posterior.
-    n_draws : draws of z a row.
-    learning_rate : at its highest; it warms up and then falls to zero along a cosine.
-    averaging : decay a step of the running average of the weights that becomes `kept`; 0: the
-        weights themselves are kept.
-    generator : source of all randomness; lives on the networks' device.
+    draws : int or "auto", default="auto"
+        Draws of z per row for the bound. "auto": 2; 1 for images.
+    learning_rate : float or "auto", default="auto"
+        Of Adam, at its highest. "auto": 8e-3; 4e-3 for images, and lower for those of more than
+        784 numbers.
+    batch_size : int, default=512
+        Rows per step, at most all of them.
+    min_steps_per_epoch : int, default=100
+        An epoch is one pass over the rows, but at least so many steps.
+    averaging : float, default=0.998
+        Decay per step of the running average of the weights that is validated and kept; 0 keeps
+        the weights themselves.
     """
 
-    def __init__(
+    draws: int | Literal["auto"] = "auto"
+    learning_rate: float | Literal["auto"] = "auto"
+    batch_size: int = 512
+    min_steps_per_epoch: int = 100
+    averaging: float = 0.998
+
+    largest_fall = LARGEST_FALL
+
+    def check(self) -> None:
+        """Check every setting."""
+        if not is_auto(self.draws):
+            check_integer("draws", self.draws, minimum=1)
+        check_training(self)
+
+    def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
+        """The settings for tables, or for images of so many numbers."""
+        rate = self.learning_rate
+        if rate == "auto":
+            rate = 4e-3 if pixels else 8e-3
+            if rate_follows_pixels:
+                rate *= min(1.0, FULL_RATE_PIXELS / max(pixels, 1)) ** 2
+        draws = self.draws
+        if draws == "auto":
+            draws = 1 if pixels else 2
+        return self.with_params(draws=draws, learning_rate=rate)
+
+    def default_latent_dim(self, features: int) -> int:
+        """Two thirds of the features, of which likelihood leaves unused what it does not need.
+
+        >>> [Likelihood().default_latent_dim(n) for n in (1, 2, 3, 6, 9, 17)]
+        [1, 2, 3, 4, 6, 11]
+        """
+        return min(features, max(3, round(2 * features / 3)))
+
+    def trainer(
+        self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
+    ) -> LikelihoodTrainer:
+        """Steps on the bound."""
+        assert self.draws != "auto"
+        return LikelihoodTrainer(
+            model,
+            draws=self.draws,
+            learning_rate=float(self.learning_rate),
+            averaging=self.averaging,
+            rng=streams.training,
+        )
+
+    def validator(
         self,
         model: RoundtripModel,
+        data: FittingData,
         *,
-        n_draws: int,
-        learning_rate: float,
-        averaging: float,
-        generator: torch.Generator,
-    ) -> None:
-        self.model = model
-        self.n_draws = n_draws
-        self._average = AveragedModel(model, decay=averaging)
-        hidden = [*hidden_weights(model.generator), *hidden_weights(model.encoder)]
-        matrices = {id(weight) for weight in hidden}
-        self._hidden = stacked(hidden)
-        self._others = flattened(w for w in model.parameters() if id(w) not in matrices)
-        self.kept = self._average.average
-        self.networks = nn.ModuleDict({"model": model})
-        if self.kept is not model:
-            self.networks["kept"] = self.kept
-        self._generator = generator
-        self.restart(learning_rate)
+        noise: Noise,
+        validation: Validation,
+        proposal: Proposal,
+        seed: int,
+    ) -> BoundValidation:
+        """The bound of held-out rows, from more draws."""
+        assert validation.draws != "auto"
+        rng = torch.Generator(data.validation.device).manual_seed(seed)
+        return BoundValidation(
+            model,
+            data.spread(data.validation, rng).to(torch.float32),
+            draws=validation.draws,
+            seed=seed,
+            log_det=data.log_det,
+        )
 
-    def restart(self, learning_rate: float) -> None:
-        """Forget the optimisers' momentum and go on at another learning rate."""
-        self.learning_rate = learning_rate
-        self._adam = torch.optim.Adam(self._others, lr=learning_rate, betas=ADAM_BETAS, fused=True)
-        self._muon = Muon(self._hidden, lr=MUON_RATE * learning_rate) if self._hidden else None
-        self._warm_up = 0
 
-    def schedule(self, fraction: float) -> None:
-        """Set the learning rate for a moment of training, from 0, the start, to 1, the end."""
-        self._warm_up += 1
-        rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(fraction, 1.0)))
-        rate *= min(1.0, self._warm_up / WARM_UP_STEPS)
-        self._adam.param_groups[0]["lr"] = rate
-        if self._muon is not None:
-            self._muon.param_groups[0]["lr"] = MUON_RATE * rate
-
-    def step(self, x: Tensor) -> dict[str, Tensor]:
-        """One update on a batch `(rows, features)`; returns the mean bound before it."""
-        bound = importance_weighted_bound(
-            self.model, x, n_draws=self.n_draws, generator=self._generator
-        ).mean()
-        for weights in (*self._hidden, *self._others):
-            assert weights.grad is not None
-            weights.grad.zero_()
-        (-bound).backward()
-        nn.utils.clip_grad_norm_([*self._hidden, *self._others], LARGEST_GRADIENT)
-        self._adam.step()
-        if self._muon is not None:
-            self._muon.step()
-        self._average.update()
-        return {"bound": bound.detach()}
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that further steps depend on."""
-        return {
-            "networks": self.networks.state_dict(),
-            "adam": self._adam.state_dict(),
-            "muon": self._muon.state_dict() if self._muon is not None else None,
-            "learning_rate": self.learning_rate,
-            "warm_up": self._warm_up,
-            "averaged_steps": self._average.steps,
-            "generator": self._generator.get_state(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict`."""
-        self.restart(state["learning_rate"])
-        self.networks.load_state_dict(state["networks"])
-        self._adam.load_state_dict(state["adam"])
-        if self._muon is not None:
-            self._muon.load_state_dict(state["muon"])
-        self._warm_up = state["warm_up"]
-        self._average.steps = state["averaged_steps"]
-        self._generator.set_state(state["generator"])
+def check_training(objective: Objective) -> None:
+    """Check what every objective's training has."""
+    if not is_auto(objective.learning_rate):
+        check_number("learning_rate", objective.learning_rate, above=0)
+    check_integer("batch_size", objective.batch_size, minimum=2)
+    check_integer("min_steps_per_epoch", objective.min_steps_per_epoch, minimum=1)
+    if objective.averaging != 0:
+        check_number("averaging", objective.averaging, above=0, below=1)

@@ -12,12 +12,12 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
-from roundtrip.model.core import RoundtripModel
+from roundtrip.data import Rows
+from roundtrip.io.progress import TrainingProgress
 from roundtrip.training.checkpoint import Checkpoint
-from roundtrip.training.progress import TrainingProgress
+from roundtrip.training.objective import Trainer, Validator
 
 MAX_RECOVERIES = 3
-DEFAULT_NAME = "fitting"
 
 
 @dataclass
@@ -41,6 +41,22 @@ class TrainingResult:
         """Epochs completed."""
         return len(self.history.get("seconds", []))
 
+    @property
+    def seconds(self) -> float:
+        """Time that the epochs took."""
+        return self.history["seconds"][-1] if self.n_epochs else 0.0
+
+    def followed_by(self, second: "TrainingResult") -> "TrainingResult":
+        """One history of two stages; NaN where a stage has no such loss."""
+        history: dict[str, list[float]] = {}
+        for name in {**self.history, **second.history}:
+            values = second.history.get(name, [math.nan] * second.n_epochs)
+            if name == "seconds":
+                values = [self.seconds + value for value in values]
+            history[name] = self.history.get(name, [math.nan] * self.n_epochs) + values
+        best = self.n_epochs + second.best_epoch if second.best_epoch else self.best_epoch
+        return TrainingResult(history, best, second.stopped_by)
+
     def record(self, values: dict[str, float]) -> None:
         """Append one epoch."""
         for name, value in values.items():
@@ -51,51 +67,16 @@ class _DivergedError(Exception):
     """A loss or weight is no longer a finite number, or the likelihood has collapsed."""
 
 
-class Objective(Protocol):
-    """What is trained: networks that a `step` improves, at a learning rate with a schedule."""
-
-    networks: nn.ModuleDict
-    kept: RoundtripModel
-    learning_rate: float
-
-    def step(self, x: Tensor) -> dict[str, Tensor]:
-        """One update on a batch; returns its losses by name."""
-
-    def schedule(self, fraction: float) -> None:
-        """Adapt to the share of training that is over."""
-
-    def restart(self, learning_rate: float) -> None:
-        """Go on from the present weights at another learning rate."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that further steps depend on."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict`."""
-
-
 class Stream(Protocol):
     """Endless batches of rows."""
 
-    def __next__(self) -> Tensor: ...
+    def __next__(self) -> Rows: ...
 
     def state_dict(self) -> dict[str, Any]:
         """All that further batches depend on."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict`."""
-
-
-class Validation(Protocol):
-    """Scores the kept model after an epoch; the higher, the better."""
-
-    selection_epochs: int | None
-
-    def __call__(self, epoch: int) -> float:
-        """Mean log-likelihood of held-out rows; epochs count from 1."""
-
-    def report(self) -> dict[str, float]:
-        """Further numbers for the history."""
+        """Resume from a `state_dict`."""
 
 
 class _Budget:
@@ -130,9 +111,9 @@ class _Budget:
 
 
 def train(
-    objective: Objective,
+    trainer: Trainer,
     stream: Stream,
-    validation: Validation,
+    validation: Validator,
     *,
     steps_per_epoch: int,
     max_epochs: float,
@@ -140,7 +121,8 @@ def train(
     max_time: float | None = None,
     largest_fall: float = math.inf,
     checkpoint: Checkpoint | None = None,
-    name: str = DEFAULT_NAME,
+    key: str = "training",
+    description: str = "fitting",
     unit: str = "rows",
     verbose: bool = False,
 ) -> TrainingResult:
@@ -152,13 +134,14 @@ def train(
     training goes back to the last good weights at half the learning rate, at most three times.
     Whatever ends it, the model holds finite weights: those of the best epoch.
 
-    With a `checkpoint` the state is kept there between epochs under `name`, and training begins
-    with what is found there. `unit` is what the progress bar calls a row.
+    With a `checkpoint` the state is kept there between epochs under `key`, and training resumes
+    from what is found there. `description` and `unit`, what a row is called, are for the progress
+    bar.
     """
     budget = _Budget(steps_per_epoch * max_epochs, max_time)
-    state = _Progress(best=_snapshot(objective.networks), good=_snapshot(objective.networks))
-    if checkpoint is not None and (kept := checkpoint.state(name)) is not None:
-        objective.load_state_dict(kept["objective"])
+    state = _Progress(best=_snapshot(trainer.networks), good=_snapshot(trainer.networks))
+    if checkpoint is not None and (kept := checkpoint.state(key)) is not None:
+        trainer.load_state_dict(kept["trainer"])
         stream.load_state_dict(kept["stream"])
         budget.spent(**kept["budget"])
         state = _Progress.restored(kept["progress"])
@@ -167,18 +150,18 @@ def train(
 
     def everything() -> dict[str, Any]:
         return {
-            "objective": objective.state_dict(),
+            "trainer": trainer.state_dict(),
             "stream": stream.state_dict(),
             "budget": {"steps": budget.steps, "seconds": budget.seconds},
             "progress": state.state_dict(),
         }
 
-    with TrainingProgress(name, unit=unit, enabled=verbose) as progress:
+    with TrainingProgress(description, unit=unit, enabled=verbose) as progress:
         try:
             while not result.stopped_by:
                 epoch = result.n_epochs + 1
                 try:
-                    losses = _epoch(objective, stream, steps_per_epoch, budget, progress.step)
+                    losses = _epoch(trainer, stream, steps_per_epoch, budget, progress.step)
                     before = budget.seconds
                     score = validation(epoch)
                     budget.slowest_validation = max(
@@ -190,22 +173,22 @@ def train(
                     if collapsed or not math.isfinite(score):
                         raise _DivergedError
                 except _DivergedError:
-                    objective.networks.load_state_dict(state.good)
+                    trainer.networks.load_state_dict(state.good)
                     state.recoveries += 1
                     if state.recoveries > MAX_RECOVERIES:
                         result.stopped_by = "divergence"
                         break
-                    objective.restart(objective.learning_rate / 2)
+                    trainer.restart(trainer.learning_rate / 2)
                     continue
                 values = {
                     **losses,
                     "validation_log_likelihood": score,
                     **validation.report(),
-                    "learning_rate": objective.learning_rate,
+                    "learning_rate": trainer.learning_rate,
                     "seconds": budget.seconds,
                 }
                 progress.epoch(epoch, values)
-                state.take_in(epoch, values, _snapshot(objective.networks), validation)
+                state.take_in(epoch, values, _snapshot(trainer.networks), validation)
                 settled = max(result.best_epoch, validation.selection_epochs or 0)
                 if epoch - settled >= patience:
                     result.stopped_by = "patience"
@@ -214,14 +197,14 @@ def train(
                 elif epoch == max_epochs:
                     result.stopped_by = "max_epochs"
                 elif checkpoint is not None:
-                    checkpoint.offer(name, everything)
+                    checkpoint.offer(key, everything)
         except KeyboardInterrupt:
             result.stopped_by = "interrupt"
     if checkpoint is not None and not ended_before and result.stopped_by != "interrupt":
-        checkpoint.keep(name, everything())
-    objective.networks.load_state_dict(state.best)
-    objective.networks.eval()
-    _warn(name, result, state.recoveries, objective.learning_rate)
+        checkpoint.keep(key, everything())
+    trainer.networks.load_state_dict(state.best)
+    trainer.networks.eval()
+    _warn(description, result, state.recoveries, trainer.learning_rate)
     return result
 
 
@@ -238,7 +221,7 @@ class _Progress:
     result: TrainingResult = field(default_factory=TrainingResult)
 
     def take_in(
-        self, epoch: int, values: dict[str, float], weights: dict[str, Any], validation: Validation
+        self, epoch: int, values: dict[str, float], weights: dict[str, Any], validation: Validator
     ) -> None:
         """Record an epoch, and keep its weights if it is the best so far."""
         self.result.record(values)
@@ -260,7 +243,7 @@ class _Progress:
 
 
 def _epoch(
-    objective: Objective,
+    trainer: Trainer,
     stream: Stream,
     steps: int,
     budget: _Budget,
@@ -268,14 +251,14 @@ def _epoch(
 ) -> dict[str, float]:
     """Mean losses over `steps` updates; raises `_DivergedError` at the first that is not finite."""
     total: dict[str, Tensor] = {}
-    objective.networks.train()
+    trainer.networks.train()
     taken = 0
     while taken < steps:
         if taken and budget.time_fraction >= 1:
             break
-        objective.schedule(budget.fraction)
+        trainer.schedule(budget.fraction)
         batch = next(stream)
-        losses = objective.step(batch)
+        losses = trainer.step(batch)
         for name, value in losses.items():
             total[name] = total.get(name, torch.zeros_like(value)) + value
         if not torch.stack(list(losses.values())).isfinite().all():
@@ -284,7 +267,7 @@ def _epoch(
         budget.steps += 1
         on_step(budget.fraction, len(batch))
     # The last update is seen by no loss yet.
-    if not all(torch.isfinite(p).all() for p in objective.networks.state_dict().values()):
+    if not all(torch.isfinite(p).all() for p in trainer.networks.state_dict().values()):
         raise _DivergedError
     return {name: value.item() / taken for name, value in total.items()}
 
@@ -293,7 +276,7 @@ def _snapshot(networks: nn.Module) -> dict[str, Any]:
     return copy.deepcopy(networks.state_dict())
 
 
-def _warn(name: str, result: TrainingResult, recoveries: int, learning_rate: float) -> None:
+def _warn(description: str, result: TrainingResult, recoveries: int, learning_rate: float) -> None:
     kept = (
         f"the weights of epoch {result.best_epoch} are kept"
         if result.best_epoch
@@ -315,5 +298,4 @@ def _warn(name: str, result: TrainingResult, recoveries: int, learning_rate: flo
         message = f"training was interrupted after {result.n_epochs} epochs; {kept}."
     else:
         return
-    stage = "" if name == DEFAULT_NAME else f"{name}: "
-    warnings.warn(stage + message, ConvergenceWarning, stacklevel=3)
+    warnings.warn(f"{description}: {message}", ConvergenceWarning, stacklevel=3)

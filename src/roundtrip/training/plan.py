@@ -1,17 +1,21 @@
 """All stages of a fit: the latent dimension, the training itself, and the prior."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from roundtrip.model.core import RoundtripModel
-from roundtrip.training import TrainingResult
+from roundtrip.model.prior import MixturePrior
+from roundtrip.parameters import Seeds
 from roundtrip.training.aggregate import MOST_ROWS as PRIOR_ROWS
 from roundtrip.training.aggregate import fit_prior
 from roundtrip.training.checkpoint import Checkpoint
-from roundtrip.training.hybrid import fit_hybrid
-from roundtrip.training.latent_search import default_latent_dim, search_latent_dim
-from roundtrip.training.run import FittingData, fit_model
+from roundtrip.training.data import FittingData
+from roundtrip.training.hybrid import Hybrid
+from roundtrip.training.latent_search import search_latent_dim
+from roundtrip.training.loop import TrainingResult
+from roundtrip.training.options import FitOptions
+from roundtrip.training.run import fit_model
 
 PRIOR_SHARE = 0.02
 """Of the time, for the prior."""
@@ -23,9 +27,12 @@ class FittedModel:
 
     Attributes
     ----------
-    model, result : the best weights, and how training went.
-    latent_dims_tried : validation log-likelihood of each latent dimension that was tried.
-    prior_gain : nats that validation rows gained by fitting the prior.
+    model, result : RoundtripModel, TrainingResult
+        The best weights, and how training went.
+    latent_dims_tried : dict
+        Validation log-likelihood of each latent dimension that was tried.
+    prior_gain : float
+        Nats per validation row gained by fitting the prior.
     """
 
     model: RoundtripModel
@@ -35,11 +42,10 @@ class FittedModel:
 
 
 def fit_in_stages(
-    settings: Mapping[str, Any],
+    options: FitOptions,
     data: FittingData,
     *,
-    seed: int,
-    validation_seed: int,
+    seeds: Seeds,
     max_time: float | None,
     start: RoundtripModel | None,
     checkpoint: Checkpoint | None,
@@ -48,20 +54,17 @@ def fit_in_stages(
 
     A model to start from, as in a warm start, has its latent dimension already.
     """
-    shared: dict[str, Any] = {
-        "seed": seed,
-        "validation_seed": validation_seed,
-        "checkpoint": checkpoint,
-    }
+    shared: dict[str, Any] = {"seeds": seeds, "checkpoint": checkpoint}
     time_left = max_time
     prior_seconds = None if max_time is None else PRIOR_SHARE * max_time
-    latent_dim, tried = settings["latent_dim"], {}
+    latent_dim, tried = options.latent_dim, {}
     result: TrainingResult | None = None
     if latent_dim == "auto" and start is not None:
         latent_dim = start.latent_dim
     elif latent_dim == "auto":
-        latent_dim = default_latent_dim(data.features, settings["objective"])
-        if search := search_latent_dim(settings, data, max_time=time_left, **shared):
+        latent_dim = options.objective.default_latent_dim(data.features)
+        main = replace(options, objective=_main_stage(options))
+        if search := search_latent_dim(main, data, max_time=time_left, **shared):
             start, tried, latent_dim = search.best, search.tried, search.best.latent_dim
             if time_left is not None:
                 time_left -= search.seconds
@@ -70,15 +73,69 @@ def fit_in_stages(
     if result is None:
         if time_left is not None and prior_seconds is not None:
             time_left -= prior_seconds
-        fit = fit_hybrid if settings["objective"] == "hybrid" else fit_model
+        fit = _fit_hybrid if isinstance(options.objective, Hybrid) else fit_model
         model, result = fit(
-            settings, data, latent_dim=int(latent_dim), max_time=time_left, start=start, **shared
+            options, data, latent_dim=int(latent_dim), max_time=time_left, start=start, **shared
         )
     else:
         assert start is not None
         model = start
     gain = 0.0
-    if settings["prior"] == "mixture":
-        rows = data.as_trained(PRIOR_ROWS, seed)
-        model.prior, gain = fit_prior(model, *rows, seed=seed, seconds=prior_seconds)
+    if isinstance(options.prior, MixturePrior):
+        rows = data.as_trained(PRIOR_ROWS, seeds["prior"])
+        fitted, gain = fit_prior(
+            model,
+            *rows,
+            most_components=options.prior.components,
+            seed=seeds["prior"],
+            seconds=prior_seconds,
+        )
+        model.prior = options.prior.build(model.latent_dim) if fitted is None else fitted
     return FittedModel(model, result, tried, gain)
+
+
+def _main_stage(options: FitOptions) -> Any:
+    """What trials train: of "hybrid" only its second stage."""
+    objective = options.objective
+    return objective.second_stage if isinstance(objective, Hybrid) else objective
+
+
+def _fit_hybrid(
+    options: FitOptions,
+    data: FittingData,
+    *,
+    latent_dim: int,
+    seeds: Seeds,
+    max_time: float | None = None,
+    start: RoundtripModel | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[RoundtripModel, TrainingResult]:
+    """Two trainings: eq. (13), (14) and a little of the bound, then the bound alone."""
+    objective = options.objective
+    assert isinstance(objective, Hybrid)
+    epochs, share = options.max_epochs, objective.first_share
+    first_epochs = round(share * epochs) if math.isfinite(epochs) else epochs
+    shared: dict[str, Any] = {"latent_dim": latent_dim, "seeds": seeds, "checkpoint": checkpoint}
+    first = TrainingResult()
+    if first_epochs > 0:
+        start, first = fit_model(
+            replace(options, objective=objective.first_stage, max_epochs=first_epochs),
+            data,
+            max_time=None if max_time is None else share * max_time,
+            start=start,
+            key="adversarial-stage",
+            description="fitting, adversarial losses first",
+            **shared,
+        )
+        if first.stopped_by == "interrupt":
+            return start, first
+    model, second = fit_model(
+        replace(options, objective=objective.second_stage, max_epochs=epochs - first.n_epochs),
+        data,
+        max_time=None if max_time is None else max_time - first.seconds,
+        start=start,
+        key="likelihood-stage",
+        description="fitting, likelihood after",
+        **shared,
+    )
+    return model, first.followed_by(second)

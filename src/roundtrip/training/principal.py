@@ -6,17 +6,23 @@ noise has the width that the axes leave unexplained. Training then has to learn 
 """
 
 import torch
-from torch import Tensor
 
+from roundtrip.data import Rows
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.networks import ResidualMLP
 
 SMALLEST_VARIANCE = 1e-4
 
 
+def has_linear_start(model: RoundtripModel) -> bool:
+    """Whether G and H begin as linear maps, H with a posterior."""
+    networks = (model.generator, model.encoder)
+    return model.has_posterior and all(isinstance(each, ResidualMLP) for each in networks)
+
+
 @torch.no_grad()
-def start_at_principal_components(model: RoundtripModel, rows: Tensor) -> None:
-    """Set the linear parts of G and H and the width of the noise from `(rows, features)` data.
+def start_at_principal_components(model: RoundtripModel, rows: Rows) -> None:
+    """Set the linear parts of G and H and the width of the noise from training rows.
 
     G and H must be `ResidualMLP`s, H with a posterior. With a context beside the features, the axes
     are those of what a linear map of the context leaves unexplained.
@@ -24,7 +30,7 @@ def start_at_principal_components(model: RoundtripModel, rows: Tensor) -> None:
     generator, encoder = model.generator, model.encoder
     if not (isinstance(generator, ResidualMLP) and isinstance(encoder, ResidualMLP)):
         raise TypeError("principal components start residual networks only")
-    data, context = (part.double() for part in model.split(rows))
+    data, context = (part.double() for part in (rows.x, rows.context))
     dim, features = model.latent_dim, data.shape[1]
     mean, context_mean = data.mean(dim=0), context.mean(dim=0)
     # A pseudo-inverse, because the columns of one-hot labels add up to one.

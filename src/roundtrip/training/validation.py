@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
+from roundtrip.data import Rows
 from roundtrip.density.importance import importance_over_sigmas
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.noise import ConstantGaussian
@@ -25,21 +25,21 @@ class SigmaValidation:
     def __init__(
         self,
         model: RoundtripModel,
-        x: Tensor,
+        rows: Rows,
         *,
         sigmas: Sequence[float],
         selection_epochs: int | None,
-        n_samples: int,
+        draws: int,
         scale: float,
         df: float,
         seed: int,
         log_det: float = 0.0,
     ) -> None:
         self.model = model
-        self.x = x
-        self.sigmas = torch.tensor(list(sigmas), dtype=torch.float64, device=x.device)
+        self.rows = rows
+        self.sigmas = torch.tensor(list(sigmas), dtype=torch.float64, device=rows.device)
         self.selection_epochs = selection_epochs
-        self.n_samples = n_samples
+        self.draws = draws
         self.scale = scale
         self.df = df
         self.seed = seed
@@ -54,8 +54,8 @@ class SigmaValidation:
         self.model.eval()
         log_likelihood = importance_over_sigmas(
             self.model,
-            self.x,
-            n_samples=self.n_samples,
+            self.rows,
+            n_samples=self.draws,
             scale=self.scale,
             df=self.df,
             sigmas=sigmas,
@@ -79,11 +79,11 @@ class BoundValidation:
     selection_epochs: int | None = None
 
     def __init__(
-        self, model: RoundtripModel, x: Tensor, *, n_samples: int, seed: int, log_det: float = 0.0
+        self, model: RoundtripModel, rows: Rows, *, draws: int, seed: int, log_det: float = 0.0
     ) -> None:
         self.model = model
-        self.x = x
-        self.n_samples = n_samples
+        self.rows = rows
+        self.draws = draws
         self.seed = seed
         self.log_det = log_det
 
@@ -91,12 +91,10 @@ class BoundValidation:
     def __call__(self, epoch: int) -> float:
         """Return the mean bound, a little below the log-likelihood."""
         self.model.eval()
-        generator = torch.Generator(self.x.device).manual_seed(self.seed)
+        rng = torch.Generator(self.rows.device).manual_seed(self.seed)
         bounds = [
-            importance_weighted_bound(
-                self.model, block, n_draws=self.n_samples, generator=generator
-            ).double()
-            for block in self.x.split(ROWS_PER_CALL)
+            importance_weighted_bound(self.model, block, n_draws=self.draws, rng=rng).double()
+            for block in self.rows.split(ROWS_PER_CALL)
         ]
         return torch.cat(bounds).mean().item() + self.log_det
 

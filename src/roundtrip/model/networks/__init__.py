@@ -1,16 +1,23 @@
-"""Neural networks the model is built from."""
+"""Neural networks that the model is built from."""
 
-from roundtrip.model.networks.conv import ConvDiscriminator, ConvEncoder, ConvGenerator, ImageShape
+from roundtrip.model.networks.base import ImageShape, Network, Sizes
+from roundtrip.model.networks.conv import Conv, ConvDiscriminator, ConvEncoder, ConvGenerator
+from roundtrip.model.networks.discriminator import discriminator
 from roundtrip.model.networks.hidden import hidden_weights
-from roundtrip.model.networks.mlp import discriminator, mlp
-from roundtrip.model.networks.residual import ResidualMLP
+from roundtrip.model.networks.mlp import MLP, mlp
+from roundtrip.model.networks.residual import Residual, ResidualMLP
 
 __all__ = [
+    "MLP",
+    "Conv",
     "ConvDiscriminator",
     "ConvEncoder",
     "ConvGenerator",
     "ImageShape",
+    "Network",
+    "Residual",
     "ResidualMLP",
+    "Sizes",
     "discriminator",
     "hidden_weights",
     "mlp",

@@ -10,25 +10,91 @@ without it (`norm=False`) a row's output does not depend on a batch, and trainin
 not miss it.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from roundtrip.model.networks.mlp import LEAKY_SLOPE, linear
-
-ImageShape = tuple[int, int, int]
-"""Height, width, channels."""
+from roundtrip.model.networks.base import ImageShape, Network, Sizes
+from roundtrip.model.networks.layers import LEAKY_SLOPE, linear
+from roundtrip.parameters import check_choice, check_integer
 
 KERNEL, STRIDE, PADDING = 4, 2, 1
+
+
+@dataclass(frozen=True, repr=False)
+class Conv(Network):
+    """Convolutional networks for images.
+
+    Parameters
+    ----------
+    hidden : int, default=1024
+        Width of the fully connected hidden layer of G and of H. D_x has the first width of the
+        objective's ``discriminator_x``.
+    batch_norm : bool, default=False
+        Whether G has batch norm, as the paper's has.
+    """
+
+    hidden: int = 1024
+    batch_norm: bool = False
+
+    local = True
+
+    def check(self) -> None:
+        """Check both settings."""
+        check_integer("hidden", self.hidden, minimum=1)
+        check_choice("batch_norm", self.batch_norm, (True, False))
+
+    def generator(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> "ConvGenerator":
+        """G."""
+        shape = _shape_of_images(sizes)
+        if outputs != sizes.features:
+            raise ValueError(
+                "network='conv' gives one number per pixel, so noise must be 'isotropic' or "
+                "'diagonal'"
+            )
+        return ConvGenerator(
+            sizes.latent_dim,
+            shape,
+            context_dim=sizes.context_dim,
+            hidden=self.hidden,
+            norm=self.batch_norm,
+            rng=rng,
+        )
+
+    def encoder(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> "ConvEncoder":
+        """H."""
+        return ConvEncoder(
+            _shape_of_images(sizes),
+            outputs,
+            context_dim=sizes.context_dim,
+            hidden=self.hidden,
+            rng=rng,
+        )
+
+    def discriminator(
+        self, sizes: Sizes, hidden: Sequence[int], *, rng: torch.Generator
+    ) -> "ConvDiscriminator":
+        """D_x."""
+        return ConvDiscriminator(
+            _shape_of_images(sizes), context_dim=sizes.context_dim, hidden=hidden[0], rng=rng
+        )
+
+
+def _shape_of_images(sizes: Sizes) -> ImageShape:
+    if sizes.image_shape is None:
+        raise ValueError("network='conv' is for images, (rows, height, width, channels)")
+    return sizes.image_shape
 
 
 class ConvGenerator(nn.Module):
     """Codes `(rows, latent_dim + context_dim)` → flat images in [0, 1]; the context at each stage.
 
     >>> import torch
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> G = ConvGenerator(5, (8, 8, 1), context_dim=3, hidden=16, generator=generator)
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> G = ConvGenerator(5, (8, 8, 1), context_dim=3, hidden=16, rng=rng)
     >>> G(torch.zeros(2, 8)).shape
     torch.Size([2, 64])
     """
@@ -42,17 +108,17 @@ class ConvGenerator(nn.Module):
         hidden: int = 1024,
         channels: tuple[int, int] = (128, 64),
         norm: bool = False,
-        generator: torch.Generator,
+        rng: torch.Generator,
     ) -> None:
         super().__init__()
         height, width, colours = shape
         self.latent_dim = latent_dim
         self.small = (channels[0], height // 4, width // 4)
         flat = channels[0] * (height // 4) * (width // 4)
-        self.first = linear(latent_dim + context_dim, hidden, generator)
-        self.second = linear(hidden + context_dim, flat, generator)
-        self.third = _up(channels[0] + context_dim, channels[1], generator)
-        self.last = _up(channels[1] + context_dim, colours, generator)
+        self.first = linear(latent_dim + context_dim, hidden, rng)
+        self.second = linear(hidden + context_dim, flat, rng)
+        self.third = _up(channels[0] + context_dim, channels[1], rng)
+        self.last = _up(channels[1] + context_dim, colours, rng)
         self.norms = nn.ModuleList(
             [nn.BatchNorm1d(hidden), nn.BatchNorm1d(flat), nn.BatchNorm2d(channels[1])]
             if norm
@@ -73,7 +139,7 @@ class ConvEncoder(nn.Module):
     """Flat images, perhaps with a context behind them → `(rows, outputs)`.
 
     >>> import torch
-    >>> H = ConvEncoder((8, 8, 1), 5, hidden=16, generator=torch.Generator().manual_seed(0))
+    >>> H = ConvEncoder((8, 8, 1), 5, hidden=16, rng=torch.Generator().manual_seed(0))
     >>> H(torch.zeros(2, 64)).shape
     torch.Size([2, 5])
     """
@@ -86,16 +152,16 @@ class ConvEncoder(nn.Module):
         context_dim: int = 0,
         hidden: int = 1024,
         channels: tuple[int, int] = (64, 64),
-        generator: torch.Generator,
+        rng: torch.Generator,
     ) -> None:
         super().__init__()
         height, width, colours = shape
         self.shape = shape
-        self.first = _down(colours, channels[0], generator)
-        self.second = _down(channels[0], channels[1], generator)
+        self.first = _down(colours, channels[0], rng)
+        self.second = _down(channels[0], channels[1], rng)
         flat = channels[1] * (height // 4) * (width // 4)
-        self.third = linear(flat + context_dim, hidden, generator)
-        self.last = linear(hidden, outputs, generator)
+        self.third = linear(flat + context_dim, hidden, rng)
+        self.last = linear(hidden, outputs, rng)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Encode each flat image."""
@@ -110,7 +176,7 @@ class ConvDiscriminator(nn.Module):
     Several batches may be judged side by side, as by `discriminator`.
 
     >>> import torch
-    >>> D = ConvDiscriminator((8, 8, 1), generator=torch.Generator().manual_seed(0))
+    >>> D = ConvDiscriminator((8, 8, 1), rng=torch.Generator().manual_seed(0))
     >>> D(torch.zeros(3, 2, 64)).shape
     torch.Size([3, 2, 1])
     """
@@ -122,16 +188,16 @@ class ConvDiscriminator(nn.Module):
         context_dim: int = 0,
         hidden: int = 1024,
         channels: tuple[int, int] = (32, 64),
-        generator: torch.Generator,
+        rng: torch.Generator,
     ) -> None:
         super().__init__()
         height, width, colours = shape
         self.shape = shape
-        self.first = _down(colours, channels[0], generator)
-        self.second = _down(channels[0] + context_dim, channels[1], generator)
+        self.first = _down(colours, channels[0], rng)
+        self.second = _down(channels[0] + context_dim, channels[1], rng)
         flat = channels[1] * (height // 4) * (width // 4)
-        self.third = linear(flat + context_dim, hidden, generator)
-        self.last = linear(hidden + context_dim, 1, generator)
+        self.third = linear(flat + context_dim, hidden, rng)
+        self.last = linear(hidden + context_dim, 1, rng)
         self.norms = nn.ModuleList(
             [nn.BatchNorm2d(channels[0]), nn.BatchNorm2d(channels[1]), nn.BatchNorm1d(hidden)]
         )
@@ -166,17 +232,17 @@ def _leaky(values: Tensor) -> Tensor:
     return nn.functional.leaky_relu(values, LEAKY_SLOPE)
 
 
-def _down(inputs: int, outputs: int, generator: torch.Generator) -> nn.Conv2d:
+def _down(inputs: int, outputs: int, rng: torch.Generator) -> nn.Conv2d:
     layer = nn.utils.skip_init(nn.Conv2d, inputs, outputs, KERNEL, STRIDE, PADDING)
-    return _initialised(layer, generator)
+    return _initialised(layer, rng)
 
 
-def _up(inputs: int, outputs: int, generator: torch.Generator) -> nn.ConvTranspose2d:
+def _up(inputs: int, outputs: int, rng: torch.Generator) -> nn.ConvTranspose2d:
     layer = nn.utils.skip_init(nn.ConvTranspose2d, inputs, outputs, KERNEL, STRIDE, PADDING)
-    return _initialised(layer, generator)
+    return _initialised(layer, rng)
 
 
-def _initialised(layer: Any, generator: torch.Generator) -> Any:
-    nn.init.xavier_uniform_(layer.weight, generator=generator)
+def _initialised(layer: Any, rng: torch.Generator) -> Any:
+    nn.init.xavier_uniform_(layer.weight, generator=rng)
     nn.init.zeros_(layer.bias)
     return layer

@@ -1,90 +1,59 @@
-"""Fully connected networks for tables: G and H (`mlp`), D_x and D_z (`discriminator`)."""
+"""Fully connected leaky-ReLU networks: G and H of the paper."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-LEAKY_SLOPE = 0.2
+from roundtrip.model.networks.base import Network, Sizes
+from roundtrip.model.networks.layers import leaky_relu, linear
+from roundtrip.parameters import check_widths
+
+
+@dataclass(frozen=True, repr=False)
+class MLP(Network):
+    """Fully connected networks of leaky ReLU layers.
+
+    Parameters
+    ----------
+    generator_widths : sequence of int, default=(128, 128, 128)
+        Widths of G's hidden layers; the paper's are ``(512,) * 10``.
+    encoder_widths : sequence of int, default=(128, 128, 128)
+        Widths of H's hidden layers; the paper's are ``(256,) * 10``.
+    """
+
+    generator_widths: Sequence[int] = (128,) * 3
+    encoder_widths: Sequence[int] = (128,) * 3
+
+    def check(self) -> None:
+        """Check both widths."""
+        check_widths("generator_widths", self.generator_widths)
+        check_widths("encoder_widths", self.encoder_widths)
+
+    def generator(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> nn.Sequential:
+        """G."""
+        return mlp(sizes.latent_dim + sizes.context_dim, outputs, self.generator_widths, rng=rng)
+
+    def encoder(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> nn.Sequential:
+        """H."""
+        return mlp(sizes.features + sizes.context_dim, outputs, self.encoder_widths, rng=rng)
 
 
 def mlp(
-    in_features: int, out_features: int, hidden: Sequence[int], *, generator: torch.Generator
+    in_features: int, out_features: int, hidden: Sequence[int], *, rng: torch.Generator
 ) -> nn.Sequential:
     """Leaky-ReLU network from `(rows, in_features)` to `(rows, out_features)`.
 
     `hidden` gives the width of each hidden layer; the paper's G is ``(512,) * 10``.
 
     >>> import torch
-    >>> G = mlp(2, 5, hidden=(16, 16), generator=torch.Generator().manual_seed(0))
+    >>> G = mlp(2, 5, hidden=(16, 16), rng=torch.Generator().manual_seed(0))
     >>> G(torch.zeros(3, 2)).shape
     torch.Size([3, 5])
     """
     layers: list[nn.Module] = []
     for width in hidden:
-        layers += [linear(in_features, width, generator), _leaky_relu()]
+        layers += [linear(in_features, width, rng), leaky_relu()]
         in_features = width
-    return nn.Sequential(*layers, linear(in_features, out_features, generator))
-
-
-def discriminator(
-    in_features: int, hidden: Sequence[int], *, generator: torch.Generator
-) -> nn.Sequential:
-    """Network from `(rows, in_features)` to one real-or-fake score a row, `(rows, 1)`.
-
-    Several batches may be judged side by side: `(rows, batches, in_features)` gives
-    `(rows, batches, 1)`, with each batch normalised by its own statistics.
-
-    The first layer is leaky ReLU, the later ones are batch-normalised tanh, as in the authors'
-    own experiments.
-
-    >>> import torch
-    >>> D = discriminator(5, hidden=(16, 16), generator=torch.Generator().manual_seed(0))
-    >>> D(torch.zeros(3, 5)).shape
-    torch.Size([3, 1])
-    """
-    layers: list[nn.Module] = []
-    for depth, width in enumerate(hidden):
-        layers.append(linear(in_features, width, generator))
-        layers += [_leaky_relu()] if depth == 0 else [BatchNorm(width), nn.Tanh()]
-        in_features = width
-    return nn.Sequential(*layers, linear(in_features, 1, generator))
-
-
-class BatchNorm(nn.Module):
-    """Batch norm of the current batch, for `(rows, width)` or `(rows, batches, width)`.
-
-    It keeps no running statistics: a discriminator is only ever used in training.
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise each batch over its rows."""
-        batches = x.shape[1] if x.ndim == 3 else 1
-        # Batches side by side are to batch norm just more columns: one call serves them all.
-        columns = nn.functional.batch_norm(
-            x.reshape(len(x), -1),
-            running_mean=None,
-            running_var=None,
-            weight=self.weight.repeat(batches),
-            bias=self.bias.repeat(batches),
-            training=True,
-        )
-        return columns.view_as(x)
-
-
-def _leaky_relu() -> nn.LeakyReLU:
-    return nn.LeakyReLU(LEAKY_SLOPE, inplace=True)  # the sign survives, so backward still works
-
-
-def linear(in_features: int, out_features: int, generator: torch.Generator) -> nn.Linear:
-    """A linear layer with Glorot weights and zero biases, drawn from `generator`."""
-    # skip_init: the default initialisation would draw from torch's global random state.
-    layer = nn.utils.skip_init(nn.Linear, in_features, out_features)
-    nn.init.xavier_uniform_(layer.weight, generator=generator)
-    nn.init.zeros_(layer.bias)
-    return layer
+    return nn.Sequential(*layers, linear(in_features, out_features, rng))

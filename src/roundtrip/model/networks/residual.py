@@ -1,9 +1,55 @@
 """Residual networks for tables: deep enough to bend sharply, easy to train fast."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
-from roundtrip.model.networks.mlp import linear
+from roundtrip.model.networks.base import Network, Sizes
+from roundtrip.model.networks.layers import linear
+from roundtrip.parameters import check_integer
+
+
+@dataclass(frozen=True, repr=False)
+class Residual(Network):
+    """Residual networks: a linear map plus blocks that begin at zero.
+
+    Parameters
+    ----------
+    width : int, default=128
+        Width of the blocks of G and H.
+    blocks : int, default=3
+        Residual blocks of G and of H.
+    """
+
+    width: int = 128
+    blocks: int = 3
+
+    def check(self) -> None:
+        """Check both numbers."""
+        check_integer("width", self.width, minimum=1)
+        check_integer("blocks", self.blocks, minimum=1)
+
+    def generator(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> "ResidualMLP":
+        """G, whose first outputs, where the features lie, begin as a linear map."""
+        inputs = sizes.latent_dim + sizes.context_dim
+        return self._network(inputs, outputs, sizes.features, rng)
+
+    def encoder(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> "ResidualMLP":
+        """H, which begins as a linear map."""
+        return self._network(sizes.features + sizes.context_dim, outputs, outputs, rng)
+
+    def _network(
+        self, inputs: int, outputs: int, linear_outputs: int, rng: torch.Generator
+    ) -> "ResidualMLP":
+        return ResidualMLP(
+            inputs,
+            outputs,
+            width=self.width,
+            blocks=self.blocks,
+            linear_outputs=linear_outputs,
+            rng=rng,
+        )
 
 
 class ResidualMLP(nn.Module):
@@ -14,8 +60,8 @@ class ResidualMLP(nn.Module):
     the network is before training.
 
     >>> import torch
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> G = ResidualMLP(2, 5, width=16, blocks=2, linear_outputs=3, generator=generator)
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> G = ResidualMLP(2, 5, width=16, blocks=2, linear_outputs=3, rng=rng)
     >>> G(torch.zeros(3, 2)).shape
     torch.Size([3, 5])
     """
@@ -28,22 +74,22 @@ class ResidualMLP(nn.Module):
         width: int,
         blocks: int,
         linear_outputs: int,
-        generator: torch.Generator,
+        rng: torch.Generator,
     ) -> None:
         super().__init__()
-        self.first = linear(in_features, width, generator)
+        self.first = linear(in_features, width, rng)
         self.blocks = nn.ModuleList(
             nn.Sequential(
                 nn.LayerNorm(width),
-                linear(width, width, generator),
+                linear(width, width, rng),
                 nn.SiLU(),
-                _zero(linear(width, width, generator)),
+                _zero(linear(width, width, rng)),
             )
             for _ in range(blocks)
         )
         self.normed = nn.Sequential(nn.LayerNorm(width), nn.SiLU())
-        self.last = _zero(linear(width + in_features, out_features, generator))
-        nn.init.xavier_uniform_(self.direct[:linear_outputs], generator=generator)
+        self.last = _zero(linear(width + in_features, out_features, rng))
+        nn.init.xavier_uniform_(self.direct[:linear_outputs], generator=rng)
 
     @property
     def direct(self) -> Tensor:

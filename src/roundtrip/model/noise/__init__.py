@@ -1,20 +1,28 @@
-"""Observation models p(x | z): how data scatters around the manifold that G draws."""
+"""Observation models p(x | z): how data scatters around what G generates."""
 
-from roundtrip.model.noise.base import LARGEST_SIGMA, SMALLEST_SIGMA, ObservationModel
+from roundtrip.model.noise.base import LARGEST_SIGMA, SMALLEST_SIGMA, Noise, ObservationModel
 from roundtrip.model.noise.gaussian import (
     ConstantGaussian,
+    Diagonal,
+    Heteroscedastic,
     HeteroscedasticGaussian,
+    Isotropic,
     isotropic_log_prob,
 )
-from roundtrip.model.noise.mixture import MixtureNoise
+from roundtrip.model.noise.mixture import Mixture, MixtureNoise
 from roundtrip.model.noise.unseen import Unseen
 
 __all__ = [
     "LARGEST_SIGMA",
     "SMALLEST_SIGMA",
     "ConstantGaussian",
+    "Diagonal",
+    "Heteroscedastic",
     "HeteroscedasticGaussian",
+    "Isotropic",
+    "Mixture",
     "MixtureNoise",
+    "Noise",
     "ObservationModel",
     "Unseen",
     "isotropic_log_prob",

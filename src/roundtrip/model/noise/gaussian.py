@@ -1,12 +1,20 @@
 """Gaussian observation models: constant width (the paper's, and one a feature) or sigma(z)."""
 
 import math
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from roundtrip.model.noise.base import LARGEST_SIGMA, SMALLEST_SIGMA, ObservationModel, normal
-from roundtrip.parameters import check_number
+from roundtrip.model.noise.base import (
+    LARGEST_SIGMA,
+    SMALLEST_SIGMA,
+    Noise,
+    ObservationModel,
+    normal,
+)
+from roundtrip.parameters import check_number, is_auto
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -92,9 +100,76 @@ class ConstantGaussian(ObservationModel):
         """G(z) itself."""
         return outputs
 
-    def sample(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """G(z) plus noise."""
-        return outputs + self.sigma * normal(outputs.double(), generator)
+        return outputs + self.sigma * normal(outputs.double(), rng)
+
+
+@dataclass(frozen=True, repr=False)
+class Isotropic(Noise):
+    """N(x | G(z), sigma² I), eq. (3): the noise of the paper.
+
+    Parameters
+    ----------
+    sigma : float or "auto", default="auto"
+        Standard deviation in scaled units. "auto": learnt with the networks; the adversarial
+        objective chooses it by validation.
+    """
+
+    sigma: float | Literal["auto"] = "auto"
+
+    def check(self) -> None:
+        """Check sigma."""
+        check_sigma(self.sigma)
+
+    def build(self, features: int, floor: Tensor) -> ConstantGaussian:
+        """One sigma for all features."""
+        return _constant(features, self.sigma, floor, per_feature=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Diagonal(Noise):
+    """N(x | G(z), diag(sigma²)), one sigma per feature.
+
+    Parameters
+    ----------
+    sigma : float or "auto", default="auto"
+        Standard deviation of every feature in scaled units; "auto": learnt with the networks.
+    """
+
+    sigma: float | Literal["auto"] = "auto"
+
+    def check(self) -> None:
+        """Check sigma."""
+        check_sigma(self.sigma)
+
+    def build(self, features: int, floor: Tensor) -> ConstantGaussian:
+        """One sigma per feature."""
+        return _constant(features, self.sigma, floor, per_feature=True)
+
+
+def check_sigma(sigma: float | Literal["auto"]) -> None:
+    """Refuse a width that is not "auto" and not a usable number."""
+    if not is_auto(sigma):
+        check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
+
+
+def _constant(
+    features: int, sigma: float | Literal["auto"], floor: Tensor, *, per_feature: bool
+) -> ConstantGaussian:
+    first = 1.0 if sigma == "auto" else sigma
+    noise = ConstantGaussian(features, sigma=first, per_feature=per_feature, floor=floor)
+    # A sigma that was asked for stays.
+    return noise.requires_grad_(sigma == "auto")
+
+
+@dataclass(frozen=True, repr=False)
+class Heteroscedastic(Noise):
+    """N(x_j | mean_j(z), sigma_j(z)²): Gaussian noise whose widths depend on z."""
+
+    def build(self, features: int, floor: Tensor) -> "HeteroscedasticGaussian":
+        """A mean and a width per feature from G."""
+        return HeteroscedasticGaussian(features, floor=floor)
 
 
 class HeteroscedasticGaussian(ObservationModel):
@@ -130,10 +205,10 @@ class HeteroscedasticGaussian(ObservationModel):
         """The means."""
         return outputs[..., : self.features]
 
-    def sample(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """The means plus noise of the widths."""
         mean, sigma = self._split(outputs)
-        return mean + sigma * normal(mean, generator)
+        return mean + sigma * normal(mean, rng)
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         mean, raw = outputs.split(self.features, dim=-1)

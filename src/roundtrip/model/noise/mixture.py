@@ -8,18 +8,46 @@ uniform density of half-width w with edges as soft as s; rounded data that was s
 rounding interval is made of just such boxes.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from roundtrip.model.noise.base import ObservationModel, normal
+from roundtrip.model.noise.base import Noise, ObservationModel, normal
 from roundtrip.model.noise.gaussian import inverse_softplus
 from roundtrip.model.noise.mixture_density import MixtureLogDensity
+from roundtrip.parameters import check_integer
 
 FIRST_BOX_SHARE = 0.1
 
 FIRST_SPREAD = 1.5
 """Moving components start evenly spread over this many of their widths either side."""
+
+
+@dataclass(frozen=True, repr=False)
+class Mixture(Noise):
+    """A mixture per feature given z: Gaussians that G moves and boxes that G weighs.
+
+    Parameters
+    ----------
+    gaussians : int, default=6
+        Gaussians per feature whose means and widths depend on z.
+    boxes : int, default=32
+        Soft boxes per feature whose places and widths are learnt but do not depend on z.
+    """
+
+    gaussians: int = 6
+    boxes: int = 32
+
+    def check(self) -> None:
+        """Check both counts."""
+        check_integer("gaussians", self.gaussians, minimum=1)
+        check_integer("boxes", self.boxes, minimum=0)
+
+    def build(self, features: int, floor: Tensor) -> "MixtureNoise":
+        """A new mixture."""
+        return MixtureNoise(features, moving=self.gaussians, fixed=self.boxes, floor=floor)
 
 
 class MixtureNoise(ObservationModel):
@@ -90,19 +118,19 @@ class MixtureNoise(ObservationModel):
         centres = self.centres.expand(*mean.shape[:-1], self.fixed)
         return (torch.softmax(logits, dim=-1) * torch.cat([mean, centres], dim=-1)).sum(-1)
 
-    def sample(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """A component by its weight, then a draw from it; `(rows, features)`."""
         logits, mean, sigma = self._split(outputs)
         like = mean[..., 0]
-        chosen = _categorical(logits, generator)
+        chosen = _categorical(logits, rng)
         which = chosen.clamp_max(self.moving - 1)[..., None]
         gaussian = mean.gather(-1, which)[..., 0]
-        gaussian = gaussian + sigma.gather(-1, which)[..., 0] * normal(like, generator)
+        gaussian = gaussian + sigma.gather(-1, which)[..., 0] * normal(like, rng)
         if not self.fixed:
             return gaussian
         # A soft box is the sum of a uniform and a logistic number.
         uniform, level = (
-            torch.rand(like.shape, generator=generator, dtype=like.dtype).to(like.device)
+            torch.rand(like.shape, generator=rng, dtype=like.dtype).to(like.device)
             for _ in range(2)
         )
         which = (chosen - self.moving).clamp_min(0)[..., None]
@@ -128,8 +156,8 @@ class MixtureNoise(ObservationModel):
         return self.log_widths.exp() + self.floor, self.log_softness.exp() + self.floor / 4
 
 
-def _categorical(logits: Tensor, generator: torch.Generator) -> Tensor:
+def _categorical(logits: Tensor, rng: torch.Generator) -> Tensor:
     """An index along the last axis for every entry of the others (the Gumbel trick)."""
-    level = torch.rand(logits.shape, generator=generator, dtype=torch.float64)
+    level = torch.rand(logits.shape, generator=rng, dtype=torch.float64)
     gumbel = -torch.log(-torch.log(level.clamp(1e-300, 1 - 1e-16)))
     return (logits.double() + gumbel.to(logits.device)).argmax(dim=-1)

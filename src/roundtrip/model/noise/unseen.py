@@ -29,9 +29,6 @@ class Unseen(ObservationModel):
         self.features, self.n_outputs = noise.features, noise.n_outputs
         self.register_buffer("unseen", unseen)
 
-    def start(self, data: Tensor, width: float) -> None:
-        """It is for trained models: there is nothing to prepare."""
-
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """log p(x_j | z), zero for features that are not seen, `(..., features)`."""
         return torch.where(self.unseen, 0.0, self.noise.log_prob(outputs, x))
@@ -40,6 +37,6 @@ class Unseen(ObservationModel):
         """E(x | z) of all features."""
         return self.noise.mean(outputs)
 
-    def sample(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Draws of all features."""
-        return self.noise.sample(outputs, generator)
+        return self.noise.sample(outputs, rng)

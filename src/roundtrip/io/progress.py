@@ -1,8 +1,9 @@
-"""The progress display of training, on stderr."""
+"""Progress bars on stderr: of training, of scoring, of any loop."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -13,8 +14,11 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+    track,
 )
 from rich.text import Text
+
+T = TypeVar("T")
 
 SHORT_NAMES = {
     "sigma": "sigma",
@@ -26,6 +30,28 @@ SHORT_NAMES = {
     "roundtrip_x": "rt_x",
     "roundtrip_z": "rt_z",
 }
+
+
+def scoring_bar(*, enabled: bool) -> Progress:
+    """A bar with the time that has passed, for tasks that are added to it."""
+    return Progress(
+        *Progress.get_default_columns(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        disable=not enabled,
+    )
+
+
+def tracked(
+    items: Iterable[T], description: str, *, total: int | None = None, enabled: bool
+) -> Iterable[T]:
+    """The items, with a bar that advances by each.
+
+    >>> list(tracked([1, 2], "counting", enabled=False))
+    [1, 2]
+    """
+    console = Console(stderr=True)
+    return track(items, description, total=total, console=console, disable=not enabled)
 
 
 class TrainingProgress:

@@ -1,0 +1,52 @@
+"""Checks of tables as they come from the user, with errors that name the columns."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import validate_data
+
+
+def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
+    """X as scikit-learn wants it, float64; errors say which columns of a DataFrame are bad.
+
+    `settings` are those of scikit-learn's `validate_data`.
+
+    >>> import pandas as pd
+    >>> from sklearn.base import BaseEstimator
+    >>> checked_table(BaseEstimator(), pd.DataFrame({"a": [1, 2], "b": [3, 4]})).dtype
+    dtype('float64')
+    """
+    if isinstance(X, pd.DataFrame) and X.shape[1] == 0:
+        raise ValueError("the table has no columns")
+    try:
+        return validate_data(estimator, X, dtype=np.float64, order="C", **settings)
+    except (ValueError, TypeError) as error:
+        culprits = bad_columns(X)
+        if not culprits:
+            raise
+        problem = str(error).partition("\n")[0].rstrip(".")
+        if isinstance(error, TypeError):  # of NumPy's types, which is no help
+            problem = "not all columns are numbers"
+        raise ValueError(
+            f"{problem} (in columns {', '.join(culprits)}). Encode or drop columns that are "
+            "not numbers, and fill or drop rows with missing or infinite values."
+        ) from error
+
+
+def bad_columns(X: Any) -> list[str]:
+    """Names of the columns of a DataFrame that hold text, dates, missing or infinite values.
+
+    >>> import pandas as pd
+    >>> bad_columns(pd.DataFrame({"a": [1.0, None], "b": ["x", "y"], "c": [1, 2]}))
+    ['a', 'b']
+    """
+    if not isinstance(X, pd.DataFrame):
+        return []
+    return [str(name) for name, column in X.items() if not _all_finite(column)]
+
+
+def _all_finite(column: pd.Series) -> bool:
+    if column.dtype.kind in "mM":  # pandas takes dates and durations for numbers
+        return False
+    return bool(np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)).all())

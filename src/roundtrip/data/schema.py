@@ -1,0 +1,171 @@
+"""`Schema`: what the rows of the user look like, and how they become tensors and back."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from roundtrip.data.checks import checked_table
+from roundtrip.data.context import Context
+from roundtrip.data.images import ImageLayout, are_images
+from roundtrip.data.resolution import column_resolution
+from roundtrip.data.rows import Rows
+from roundtrip.data.scaling import Scaling
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The one owner of a row: it alone scales, flattens, names and adds context.
+
+    Attributes
+    ----------
+    scaling : Scaling
+        Between the units of the user and scaled units, in which models work.
+    resolution : numpy.ndarray
+        `(features,)` rounding step of each column in the user's units, 0 if it is not rounded.
+    columns : list or None
+        Column labels of the DataFrame it was fitted on.
+    context : Context or None
+        How a context becomes numbers, if there is one.
+    images : ImageLayout or None
+        How images were passed, or None for tables.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> schema, rows = Schema.fit(BaseEstimator(), [[0.0], [4.0]], None, scale="minmax")
+    >>> rows.x.tolist(), schema.log_det
+    ([[0.0], [1.0]], -1.3862943611198906)
+    >>> schema.table(torch.tensor([[0.5]])).tolist()
+    [[2.0]]
+    """
+
+    scaling: Scaling
+    resolution: np.ndarray
+    columns: list[Any] | None = None
+    context: Context | None = None
+    images: ImageLayout | None = None
+
+    @classmethod
+    def fit(cls, owner: Any, X: Any, context: Any, *, scale: str | None) -> tuple[Self, Rows]:
+        """Learn what rows look like; gives the rows, too.
+
+        `owner` is the estimator whose ``n_features_in_`` and ``feature_names_in_`` are set.
+        """
+        images = ImageLayout.of(X) if are_images(X) else None
+        columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
+        values = _checked(owner, X, images, ensure_min_samples=2, reset=True)
+        if images is None:
+            scaling, resolution = Scaling.fit(values, scale), column_resolution(values)
+        else:  # images are rescaled and nothing else, as in the paper
+            scaling = Scaling(np.zeros(images.features), np.full(images.features, images.top))
+            resolution = np.zeros(images.features)
+        encoding = None if context is None else Context.fit(context)
+        schema = cls(scaling, resolution, columns, encoding, images)
+        return schema, schema.encoded(values, context)
+
+    @property
+    def features(self) -> int:
+        """Columns of x."""
+        return len(self.resolution)
+
+    @property
+    def context_dim(self) -> int:
+        """Numbers of context per row."""
+        return 0 if self.context is None else self.context.width
+
+    @property
+    def log_det(self) -> float:
+        """What a log density in scaled units gains in the user's units."""
+        return self.scaling.log_det
+
+    @property
+    def scaled_resolution(self) -> np.ndarray:
+        """`(features,)` rounding steps in scaled units."""
+        return self.resolution / self.scaling.scale
+
+    def with_columns_of(self, X: Any) -> Self:
+        """The same with the column labels of another table, or none."""
+        return replace(self, columns=list(X.columns) if isinstance(X, pd.DataFrame) else None)
+
+    def name_features(self, owner: Any) -> None:
+        """Set the attributes of `owner` that scikit-learn's `fit` sets."""
+        owner.n_features_in_ = self.features
+        if self.columns is not None and all(isinstance(name, str) for name in self.columns):
+            owner.feature_names_in_ = np.array(self.columns, dtype=object)
+
+    def rows(self, owner: Any, X: Any, context: Any = None, *, min_rows: int = 1) -> Rows:
+        """The rows of `X`, which must look like those of fit, as float64 tensors on the CPU."""
+        values = _checked(owner, X, self.images, ensure_min_samples=min_rows, reset=False)
+        return self.encoded(values, context)
+
+    def encoded(self, values: np.ndarray, context: Any = None) -> Rows:
+        """`(rows, features)` numbers in the user's units, and their context, as tensors."""
+        return Rows(
+            torch.from_numpy(self.scaling.apply(values)), self.encoded_context(context, len(values))
+        )
+
+    def without_context(self, owner: Any, X: Any) -> Rows:
+        """`rows`, but without a context, even if there was one in fit."""
+        return replace(self, context=None).rows(owner, X)
+
+    def encoded_context(self, context: Any, n_rows: int) -> Tensor:
+        """The context of rows as numbers, `(n_rows, context_dim)`; no columns if there is none."""
+        if self.context is not None:
+            return torch.from_numpy(self.context.encode(context, n_rows))
+        if context is not None:
+            raise ValueError("context= was not given in fit, so this density has none")
+        return torch.empty((n_rows, 0), dtype=torch.float64)
+
+    def values(self, x: Tensor) -> np.ndarray:
+        """Scaled `(rows, features)` as numbers in the user's units."""
+        return self.scaling.undo(x.double().cpu().numpy())
+
+    def table(self, x: Tensor) -> np.ndarray | pd.DataFrame:
+        """Scaled `(rows, features)` as the user's rows came: array, DataFrame or images."""
+        values = self.array(x)
+        if self.columns is None:
+            return values
+        return pd.DataFrame(values, columns=self.columns)
+
+    def array(self, x: Tensor) -> np.ndarray:
+        """Scaled `(rows, features)` as an array in the user's units: of images, or a table."""
+        values = self.values(x)
+        return values if self.images is None else self.images.unflatten(values)
+
+    def file_parts(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What a model file holds of it: plain JSON and tensors."""
+        content = {
+            "columns": None if self.columns is None else [_plain(name) for name in self.columns],
+            "context": None if self.context is None else self.context.plain(),
+            "images": None if self.images is None else self.images.plain(),
+        }
+        tensors = {
+            "shift": torch.from_numpy(self.scaling.shift),
+            "scale": torch.from_numpy(self.scaling.scale),
+            "resolution": torch.from_numpy(self.resolution),
+        }
+        return content, tensors
+
+    @classmethod
+    def from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
+        """What `file_parts` was made of."""
+        context, images = content["context"], content["images"]
+        return cls(
+            Scaling(tensors["shift"].numpy(), tensors["scale"].numpy()),
+            tensors["resolution"].numpy(),
+            content["columns"],
+            None if context is None else Context.restored(context),
+            None if images is None else ImageLayout(**images),
+        )
+
+
+def _plain(name: Any) -> Any:
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def _checked(owner: Any, X: Any, images: ImageLayout | None, **settings: Any) -> np.ndarray:
+    return checked_table(owner, X if images is None else images.flatten(X), **settings)

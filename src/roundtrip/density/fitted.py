@@ -1,0 +1,72 @@
+"""`FittedDensity`: a trained model and the schema of its rows, which is all that scoring needs."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from roundtrip.data import Rows, Schema
+from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
+from roundtrip.density.estimate import Method, evaluate, with_sigma
+from roundtrip.density.prepared import PreparedModel
+from roundtrip.density.result import DensityEstimate
+from roundtrip.model.core import RoundtripModel
+
+
+class FittedDensity:
+    """Log densities, samples and encodings of rows that were checked.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        In evaluation mode, in scaled units.
+    schema : Schema
+        Between the user's rows and those of the model.
+    seed : int
+        Of the draws that all scoring shares.
+    """
+
+    def __init__(self, model: RoundtripModel, schema: Schema, seed: int) -> None:
+        self.model = model
+        self.schema = schema
+        self.seed = seed
+        self._precise = model.with_precise_encoder()
+        self.prepared = PreparedModel(self._precise if model.has_posterior else model)
+
+    def density(
+        self, rows: Rows, method: Method, *, sigma: float | None = None, verbose: bool = False
+    ) -> DensityEstimate:
+        """Log densities in the user's units, one entry per row."""
+        prepared = self.prepared
+        if sigma is not None:
+            prepared = PreparedModel.precise(with_sigma(self.model, sigma))
+        rows = rows.to(self.model.device)
+        result = evaluate(prepared, rows, method, seed=self.seed, verbose=verbose)
+        return result.shifted(self.schema.log_det)
+
+    def sample(self, context: Tensor, rng: np.random.RandomState) -> Tensor:
+        """One draw of x per row of `context`, `(rows, features)` in scaled units."""
+        z = self.model.prior.sample(len(context), rng)
+        noise_rng = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
+
+        def draw(z: Tensor, context: Tensor) -> Tensor:
+            return self.model.noise.sample(self.model.decode(z, context), noise_rng)
+
+        return self._in_blocks(draw, z, context, EVALUATIONS_PER_CALL)
+
+    def encode(self, rows: Rows) -> Tensor:
+        """H(x), `(rows, latent_dim)`."""
+        encode = self._precise.encode
+        return self._in_blocks(encode, rows.x, rows.context, ROWS_PER_ENCODER_CALL)
+
+    def generate(self, z: Tensor, context: Tensor) -> Tensor:
+        """G(z), `(rows, features)` in scaled units."""
+        return self._in_blocks(self.model.generate, z, context, EVALUATIONS_PER_CALL)
+
+    @torch.no_grad()
+    def _in_blocks(
+        self, function: Callable[..., Tensor], first: Tensor, second: Tensor, size: int
+    ) -> Tensor:
+        device = self.model.device
+        return map_blocks(function, (first.to(device), second.to(device)), size)

@@ -1,0 +1,6 @@
+"""Where adaptive importance sampling starts: a first proposal for each row."""
+
+from roundtrip.density.starts.bank import Bank, make_bank
+from roundtrip.density.starts.first import FirstProposal, first_proposal, most_start_evaluations
+
+__all__ = ["Bank", "FirstProposal", "first_proposal", "make_bank", "most_start_evaluations"]

@@ -1,0 +1,85 @@
+"""Proposals around the encoder's posterior, or around H(x) if that is all it gives."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
+from roundtrip.density.starts.bank import Bank, best_of_bank
+from roundtrip.density.weights import encoded
+from roundtrip.model.core import RoundtripModel
+
+ENCODED_EVALUATIONS = 1
+POSTERIOR_SCALES = (1.1, 1.7, 3.0)
+POINT_SCALES = (0.1, 0.3, 1.0)
+SCALE_SHARES = (0.65, 0.22, 0.13)
+"""Widths around the encoder's posterior, or around H(x) if that is all, and their weights."""
+
+USUAL_PLACE_SHARE, UNUSUAL_PLACE_SHARE = 0.05, 0.4
+PLACE_WIDTHS = (0.05, 0.3)
+CLIMB_STEPS, CLIMB_RATE = 60, 0.2
+
+
+def encoded_components(
+    model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor
+) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    """Components of several widths around the encoder's posterior, and their weights.
+
+    Far from the data the encoder may point anywhere, and draws around its answer look as if all
+    were well. Rows marked in `unusual`, `(rows,)`, climb from there and from the bank.
+    """
+    if model.has_posterior:
+
+        def flat(block: Tensor) -> Tensor:
+            mean, factor = model.posterior(block)
+            return torch.cat([mean, factor.flatten(1)], dim=1)
+
+        both = map_blocks(flat, x, ROWS_PER_ENCODER_CALL).double()
+        mean, factor = both.tensor_split([model.latent_dim], dim=1)
+        factor = factor.unflatten(1, (model.latent_dim, -1))
+        scales = POSTERIOR_SCALES
+    else:
+        mean = encoded(model, x)
+        factor = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
+        factor = factor.expand(len(x), -1, -1)
+        scales = POINT_SCALES
+    components = [(mean, scale * factor) for scale in scales]
+    shares = mean.new_tensor(SCALE_SHARES).expand(len(x), -1)
+    places = torch.stack([mean, mean], dim=1)
+    if unusual.any():
+        starts = torch.stack([mean[unusual], best_of_bank(model, x[unusual], bank)], dim=1)
+        places[unusual] = _climbed(model, x[unusual], starts)
+    identity = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
+    for place in places.unbind(dim=1):
+        for width in PLACE_WIDTHS:
+            narrow = torch.where(unusual[:, None, None], width * identity, scales[1] * factor)
+            components.append((place, narrow))
+    extra = len(components) - len(scales)
+    share = torch.where(unusual, UNUSUAL_PLACE_SHARE, USUAL_PLACE_SHARE)[:, None].to(mean)
+    weights = torch.cat([(1 - share) * shares, (share / extra).expand(-1, extra)], dim=1)
+    return components, weights
+
+
+def _climbed(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
+    """Towards maxima of p(x, z) from `(rows, starts, latent_dim)`, by steps of Adam."""
+    rows, starts, dim = z.shape
+
+    def of_block(block: Tensor) -> Tensor:
+        points, start = block.tensor_split([x.shape[1]], dim=1)
+        with torch.enable_grad():
+            place = start.clone().requires_grad_()
+            best, highest = start, torch.full_like(start[:, 0], -math.inf)
+            optimizer = torch.optim.Adam([place], lr=CLIMB_RATE)
+            for _ in range(CLIMB_STEPS):
+                value = model.log_joint(points, place)
+                better = value.detach() > highest
+                highest = torch.where(better, value.detach(), highest)
+                best = torch.where(better[:, None], place.detach(), best)
+                (place.grad,) = torch.autograd.grad(-value.sum(), place)
+                place.grad.nan_to_num_()
+                optimizer.step()
+        return best
+
+    joined = torch.cat([x.repeat_interleave(starts, dim=0), z.flatten(0, 1)], dim=1)
+    return map_blocks(of_block, joined, ROWS_PER_ENCODER_CALL).view(rows, starts, dim)

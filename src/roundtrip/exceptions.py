@@ -1,0 +1,13 @@
+"""Errors and warnings of this package."""
+
+
+class ModelFileError(ValueError):
+    """A file is not a model file, is damaged, or has a version this release cannot read."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is damaged, is not a checkpoint, or belongs to another fit."""
+
+
+class DensityWarning(UserWarning):
+    """Some densities are less certain than was asked for."""

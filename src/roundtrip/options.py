@@ -1,0 +1,235 @@
+"""What shorthands and "auto" stand for, and the settings of the paper."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from sklearn.base import BaseEstimator
+
+from roundtrip.density.proposals import Proposal
+from roundtrip.model.networks import MLP, Conv, Network, Residual
+from roundtrip.model.noise import Diagonal, Heteroscedastic, Isotropic, Mixture, Noise
+from roundtrip.model.prior import MixturePrior, NormalPrior, Prior
+from roundtrip.parameters import Component, check_component, check_integer, is_auto
+from roundtrip.training import (
+    Adversarial,
+    Hybrid,
+    Likelihood,
+    Objective,
+    Validation,
+)
+from roundtrip.training.options import FitOptions
+
+OBJECTIVES: dict[str, Component] = {
+    "likelihood": Likelihood(),
+    "adversarial": Adversarial(),
+    "hybrid": Hybrid(),
+}
+NOISES: dict[str, Component] = {
+    "isotropic": Isotropic(),
+    "diagonal": Diagonal(),
+    "heteroscedastic": Heteroscedastic(),
+    "mixture": Mixture(),
+}
+PRIORS: dict[str, Component] = {"normal": NormalPrior(), "mixture": MixturePrior()}
+NETWORKS: dict[str, Component] = {
+    "residual": Residual(),
+    "mlp": MLP(),
+    "conv": Conv(hidden=128),
+}
+IMAGE_NETWORKS: dict[str, Component] = {
+    "residual": Residual(width=256),
+    "mlp": MLP((256,) * 3, (256,) * 3),
+    "conv": Conv(hidden=256),
+}
+ADVERSARIAL_NETWORKS: dict[str, Component] = {
+    "mlp": MLP((256,) * 5, (128,) * 5),
+    "residual": Residual(width=256, blocks=5),
+    "conv": Conv(hidden=256, batch_norm=True),
+}
+
+COMPONENTS: tuple[type[Component], ...] = (
+    *(Likelihood, Adversarial, Hybrid),
+    *(Isotropic, Diagonal, Heteroscedastic, Mixture),
+    *(NormalPrior, MixturePrior),
+    *(Residual, MLP, Conv),
+    *(Validation, Proposal),
+)
+"""Every component of this package, by which model files name them."""
+
+IMAGE_LATENT_DIM = 16
+"""More let a class imitate the images of others, which blurs p(y | x)."""
+
+IMAGE_SIGMA = 0.25
+"""Not learnt, because sharp noise lets each class imitate the images of others."""
+
+PAPER: dict[str, Any] = {
+    "objective": Adversarial(
+        alpha=10.0,
+        beta=10.0,
+        discriminator_x=(256,) * 4,
+        discriminator_z=(128,) * 2,
+        pool_size=50,
+        learning_rate=2e-4,
+        batch_size=64,
+        min_steps_per_epoch=1,
+        averaging=0.0,
+        sampling="replacement",
+        sigma_grid=(0.01, 0.05, 0.1, 0.2, 0.4, 0.5),
+        sigma_epochs=20,
+    ),
+    "noise": "isotropic",
+    "prior": "normal",
+    "network": MLP(generator_widths=(512,) * 10, encoder_widths=(256,) * 10),
+    "scale": "minmax",
+    "dequantize": False,
+    "max_epochs": 200,
+    "validation": Validation(fraction=0.1, rows=200, draws=1000, patience=10),
+    "proposal": Proposal(scale=0.5, df=1.0, draws=40_000),
+}
+"""The paper's settings; what it does not state is as in the authors' code. How much of the
+validation set is scored per epoch is ours, for speed."""
+
+PAPER_IMAGES: dict[str, Any] = {
+    **PAPER,
+    "objective": PAPER["objective"].with_params(discriminator_x=(1024,)),
+    "network": Conv(hidden=1024, batch_norm=True),
+    "noise": Isotropic(sigma=0.1),
+    "proposal": Proposal(scale=0.01, df=1.0, draws=40_000),
+}
+"""Table S3; sigma and the proposal's width are those of the authors' code for images."""
+
+
+def component(name: str, value: Any, params: Mapping[str, Any], *, pixels: int = 0) -> Any:
+    """The component that the parameter `name` of an estimator stands for, checked.
+
+    Parameters
+    ----------
+    name : {"objective", "noise", "network", "prior", "validation", "proposal"}
+        The parameter.
+    value : str or Component
+        Its value: a component, the shorthand for one, or "auto".
+    params : mapping
+        The estimator's other parameters: what "auto" is depends on the objective.
+    pixels : int, default=0
+        Numbers per image; 0: the rows are of a table.
+
+    Examples
+    --------
+    >>> component("noise", "auto", {"objective": "likelihood"})
+    Mixture()
+    >>> component("noise", "auto", {"objective": "adversarial"})
+    Isotropic()
+    """
+    if name == "objective":
+        return check_component(name, value, Objective, OBJECTIVES)
+    if name in ("validation", "proposal"):
+        kind = Validation if name == "validation" else Proposal
+        return check_component(name, value, kind, {"auto": kind()})
+    objective = check_component("objective", params["objective"], Objective, OBJECTIVES)
+    by_likelihood = objective.has_posterior
+    if name == "noise":
+        default: Component = Isotropic()
+        if by_likelihood:
+            default = Isotropic(sigma=IMAGE_SIGMA) if pixels else Mixture()
+        return check_component(name, value, Noise, NOISES | {"auto": default})
+    if name == "prior":
+        default = MixturePrior() if by_likelihood else NormalPrior()
+        return check_component(name, value, Prior, PRIORS | {"auto": default})
+    assert name == "network"
+    networks, default = ADVERSARIAL_NETWORKS, ADVERSARIAL_NETWORKS["mlp"]
+    if by_likelihood:
+        networks = IMAGE_NETWORKS if pixels else NETWORKS
+        default = networks["residual"]
+    return check_component(name, value, Network, networks | {"auto": default})
+
+
+COMPONENT_PARAMETERS = ("objective", "noise", "network", "prior", "validation", "proposal")
+
+
+def fit_options(
+    params: Mapping[str, Any], *, pixels: int = 0, has_max_time: bool = False
+) -> FitOptions:
+    """The parameters of an estimator, checked, with shorthands and "auto" replaced.
+
+    Parameters
+    ----------
+    params : mapping
+        Of `Roundtrip.get_params`.
+    pixels : int, default=0
+        Numbers per image; 0: the rows are of a table.
+    has_max_time : bool, default=False
+        Whether the fit has a time limit, which then replaces that of the epochs.
+
+    Examples
+    --------
+    >>> from roundtrip import Roundtrip
+    >>> fit_options(Roundtrip().get_params()).objective
+    Likelihood(draws=2, learning_rate=0.008)
+    """
+    parts = {
+        name: component(name, params[name], params, pixels=pixels) for name in COMPONENT_PARAMETERS
+    }
+    objective, network = parts["objective"], parts["network"]
+    objective.check_with(parts["noise"], parts["prior"])
+    by_likelihood = objective.has_posterior
+    parts["objective"] = objective.resolved(
+        pixels=pixels, rate_follows_pixels=pixels > 0 and not network.local
+    )
+    rows, draws = (500, 5) if pixels else (1000, 10)
+    if not by_likelihood:
+        rows, draws = 500, 200
+    validation = parts["validation"]
+    parts["validation"] = validation.with_params(
+        rows=rows if is_auto(validation.rows) else validation.rows,
+        draws=draws if is_auto(validation.draws) else validation.draws,
+    )
+    latent_dim: int | Literal["auto"] = params["latent_dim"]
+    if not is_auto(latent_dim):
+        latent_dim = check_integer("latent_dim", latent_dim, minimum=1)
+    elif pixels:
+        latent_dim = IMAGE_LATENT_DIM
+    max_epochs = params["max_epochs"]
+    if not is_auto(max_epochs):
+        check_integer("max_epochs", max_epochs, minimum=1)
+    elif has_max_time:
+        max_epochs = math.inf
+    else:
+        max_epochs = 60 if by_likelihood else 30
+    return FitOptions(
+        latent_dim=latent_dim,
+        max_epochs=max_epochs,
+        verbose=bool(params.get("verbose")),
+        **parts,
+    )
+
+
+class HasComponents(BaseEstimator):
+    """An estimator some of whose parameters are components."""
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of components: ``set_params(objective__alpha=5)``.
+
+        A component is replaced, never changed; a string or "auto" first becomes the component that
+        it stands for.
+
+        Parameters
+        ----------
+        **params
+            Values by name.
+
+        Returns
+        -------
+        self
+        """
+        within: dict[str, dict[str, Any]] = defaultdict(dict)
+        for name in list(params):
+            owner, separator, setting = name.partition("__")
+            if separator and owner in COMPONENT_PARAMETERS:
+                within[owner][setting] = params.pop(name)
+        super().set_params(**params)
+        for owner, settings in within.items():
+            value = component(owner, getattr(self, owner), self.get_params(deep=False))
+            setattr(self, owner, value.with_params(**settings))
+        return self

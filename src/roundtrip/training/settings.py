@@ -1,0 +1,37 @@
+"""`Validation`: how held-out rows are used."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from roundtrip.parameters import Component, check_integer, check_number, is_auto
+
+
+@dataclass(frozen=True, repr=False)
+class Validation(Component):
+    """How held-out rows choose the epoch whose weights are kept.
+
+    Parameters
+    ----------
+    fraction : float, default=0.1
+        Share of the rows held out.
+    rows : int or "auto", default="auto"
+        At most so many of them are scored per epoch. "auto": 1,000; 500 for images and for the
+        adversarial objective.
+    draws : int or "auto", default="auto"
+        Draws of z per row. "auto": 10; 5 for images, 200 for the adversarial objective.
+    patience : int, default=20
+        Epochs without a better validation log-likelihood after which training, or each stage of
+        it, stops.
+    """
+
+    fraction: float = 0.1
+    rows: int | Literal["auto"] = "auto"
+    draws: int | Literal["auto"] = "auto"
+    patience: int = 20
+
+    def check(self) -> None:
+        """Check every setting."""
+        check_number("fraction", self.fraction, above=0, below=1)
+        for name in ("rows", "draws", "patience"):
+            if not is_auto(getattr(self, name)):
+                check_integer(name, getattr(self, name), minimum=1)
