@@ -94,6 +94,18 @@ def check_output(output: Path | None, data: Path | None = None) -> None:
             raise ValueError(f"{output} is the input: writing it would destroy the data")
 
 
+def load_density(model: Path, device: str) -> "Roundtrip":
+    """The density estimator of a model file."""
+    from roundtrip import Roundtrip, RoundtripClassifier, load
+
+    held = load(model, device=device)
+    if isinstance(held, RoundtripClassifier):
+        return held.estimator_
+    if not isinstance(held, Roundtrip):
+        raise ValueError(f"{model} holds an outlier detector: use `roundtrip detect`")
+    return held
+
+
 def read_for(estimator: "Roundtrip", data: Path) -> "Table":
     """The columns a model needs: by name if it has names, else as they stand in the table."""
     import numpy as np
@@ -102,7 +114,8 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
     from roundtrip.data.tables import read_table
 
     if not hasattr(estimator, "feature_names_in_"):
-        context = getattr(estimator, "context_", None)
+        schema = getattr(estimator, "schema_", None)
+        context = None if schema is None else schema.context
         return np.asarray(read_table(data, without=(context and context.names) or ()))
     names = list(estimator.feature_names_in_)
     table = read_table(data, names)
@@ -118,7 +131,7 @@ def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | list[Any]
     """The context of the rows of a table, by the names that its columns had in fit."""
     from roundtrip.data.tables import read_columns
 
-    context = estimator.context_
+    context = estimator.schema_.context
     if context is None:
         return None
     if context.names is None:

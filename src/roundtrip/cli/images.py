@@ -5,7 +5,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from roundtrip.cli.app import TABLES, Device, ModelFile, Quiet, Seed, app, check_output, write
+from roundtrip.cli.app import (
+    TABLES,
+    Device,
+    ModelFile,
+    Quiet,
+    Seed,
+    app,
+    check_output,
+    load_density,
+    write,
+)
 
 
 @app.command()
@@ -29,7 +39,6 @@ def generate(
     Example:
       roundtrip generate digits.rt --per-class 25 --sort likelihood -o grid.png
     """
-    from roundtrip import load
     from roundtrip.io.atomic import atomic_write, check_writable
     from roundtrip.plots import image_grid
     from roundtrip.reproduce.generation import generate_images
@@ -38,10 +47,10 @@ def generate(
     if output.suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"{output}: the name of a picture ends in .png, .svg or .pdf")
     check_output(table)
-    estimator = load(model, device=device)
+    estimator = load_density(model, device)
     estimator.set_params(verbose=0 if quiet else 1)
     result = generate_images(estimator, per_class, sort=sort, random_state=seed)
-    layout = estimator.image_layout_
+    layout = estimator.schema_.images
     assert layout is not None
     images = layout.flatten(result.images).reshape(-1, *layout.shape)
     captions = [f"{value:.0f}" for value in result.density.log_density]

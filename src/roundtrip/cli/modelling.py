@@ -17,6 +17,7 @@ from roundtrip.cli.app import (
     app,
     check_output,
     context_for,
+    load_density,
     read_for,
     write,
 )
@@ -101,8 +102,8 @@ def fit(
         "noise": noise,
         "prior": prior,
         "max_epochs": max_epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
+        "objective__batch_size": batch_size,
+        "objective__learning_rate": learning_rate,
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     if outliers:
@@ -115,7 +116,9 @@ def fit(
         }
         useless = [name for name, value in of_density.items() if value is not None]
         if useless:
-            options = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
+            options = ", ".join(
+                f"--{name.removeprefix('objective__').replace('_', '-')}" for name in useless
+            )
             raise ValueError(
                 f"--outliers has a density with settings of its own: leave out {options}"
             )
@@ -142,7 +145,7 @@ def fit(
     if scale is not None:
         settings["scale"] = None if scale == "none" else scale
     paper = Roundtrip.paper_images if are_images(table) else Roundtrip.paper
-    estimator = (paper if preset == "paper" else Roundtrip)(**settings)
+    estimator = (paper() if preset == "paper" else Roundtrip()).set_params(**settings)
     estimator.fit(table, context=conditions, max_time=max_time, checkpoint=checkpoint).save(output)
     if not quiet:
         _print_facts({"rows": len(table), **_facts(estimator), "model": str(output)})
@@ -180,10 +183,8 @@ def score(
     Example:
       roundtrip score people.rt new.csv -o scores.csv
     """
-    from roundtrip import load
-
     check_output(output, data)
-    estimator = load(model, device=device)
+    estimator = load_density(model, device)
     X = read_for(estimator, data)
     estimator.set_params(verbose=0 if quiet else 1)
     result = estimator.density(
@@ -217,12 +218,10 @@ def sample(
     Example:
       roundtrip sample people.rt -n 1000 -o new.csv --seed 1
     """
-    from roundtrip import load
-
     check_output(output)
-    estimator = load(model)
+    estimator = load_density(model, "auto")
     to_npy = output is not None and output.suffix.lower() == ".npy"
-    if estimator.image_layout_ is not None and not to_npy:
+    if estimator.schema_.images is not None and not to_npy:
         raise ValueError("images are written to a file: give one that ends in .npy with -o")
     write(estimator.sample(n, random_state=seed, context=_asked(estimator, context)), output)
 
@@ -243,19 +242,21 @@ def info(
     from rich.table import Table
     from rich.text import Text
 
-    from roundtrip import RoundtripDetector, load
-    from roundtrip.loading import holds_detector
+    from roundtrip import Roundtrip, RoundtripDetector, load
+    from roundtrip.io.saved import plain_parameters
 
-    if holds_detector(model):
-        detector = RoundtripDetector.load(model)
-        facts, settings = _detector_facts(detector), detector.get_params()
-        del settings["estimator"]  # if one was given, its settings are listed by themselves
+    held = load(model)
+    if isinstance(held, Roundtrip):
+        facts = _facts(held)
+    elif isinstance(held, RoundtripDetector):
+        facts = _detector_facts(held)
     else:
-        estimator = load(model)
-        facts, settings = _facts(estimator), estimator.get_params()
+        facts = {"holds": "classifier", **_facts(held.estimator_)}
+    settings = held.get_params(deep=False)
+    settings.pop("estimator", None)  # the facts are of the density it became
     facts, settings = {"file": str(model), **facts}, dict(sorted(settings.items()))
     if as_json:
-        typer.echo(json.dumps({**facts, "settings": settings}, indent=2))
+        typer.echo(json.dumps({**facts, "settings": plain_parameters(settings)}, indent=2))
         return
     for title, part in (("fitted", facts), ("settings", settings)):
         table = Table(box=box.SIMPLE, show_header=False, title=title, title_justify="left")
@@ -275,7 +276,7 @@ def _split(names: str | None) -> list[str] | None:
 
 def _asked(estimator: "Roundtrip", text: str | None) -> Any:
     """The context that was written on the command line, in the type it had in fit."""
-    known = estimator.context_
+    known = estimator.schema_.context
     if known is None and text is None:
         return None
     if known is None:
@@ -324,7 +325,7 @@ def _detector_facts(detector: "RoundtripDetector") -> dict[str, Any]:
 
 
 def _context_facts(estimator: "Roundtrip") -> dict[str, Any]:
-    context, layout = estimator.context_, estimator.image_layout_
+    context, layout = estimator.schema_.context, estimator.schema_.images
     facts: dict[str, Any] = {}
     if layout is not None:
         facts["images"] = " x ".join(map(str, layout.shape))

@@ -60,13 +60,19 @@ def detect(
     """
     import pandas as pd
 
-    from roundtrip import RoundtripDetector
+    from roundtrip import Roundtrip, RoundtripClassifier, RoundtripDetector, load
     from roundtrip.outliers.conformal import conformal_p_value, discovered
     from roundtrip.parameters import check_number
 
     check_output(output, data)
     check_number("--rate", rate, above=0, below=1)
-    detector = RoundtripDetector.load(model, device=device, verbose=0 if quiet else 1)
+    detector = load(model, device=device)
+    if isinstance(detector, RoundtripClassifier):
+        raise ValueError(f"{model} holds a classifier: fit with --outliers, or without --context")
+    if isinstance(detector, Roundtrip):
+        detector = RoundtripDetector.from_density(detector.set_params(verbose=0 if quiet else 1))
+    detector.set_params(verbose=0 if quiet else 1)
+    detector.estimator_.set_params(verbose=0 if quiet else 1)
     compared = detector.reference_scores(reference)  # a wrong one is told now
     X = read_for(detector, data)
     scores = detector.score_samples(X)

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
-from roundtrip.classifier import CONSTANTS as CLASSIFIER_CONSTANTS
 from roundtrip.classifier import RoundtripClassifier
 from roundtrip.datasets import Dataset, load_cifar10, load_mnist
 from roundtrip.density import DensityWarning
@@ -18,7 +17,6 @@ from roundtrip.estimator import Roundtrip
 from roundtrip.plots import image_grid
 from roundtrip.reproduce.fits import fitted, machine, settings_name, told
 from roundtrip.reproduce.generation import Generated, generate_images
-from roundtrip.reproduce.recogniser import CONSTANTS as RECOGNISER_CONSTANTS
 from roundtrip.reproduce.recogniser import Recogniser
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log, Runs
@@ -59,7 +57,8 @@ def _key(request: Request, name: str) -> dict[str, Any]:
         "test_images": QUICK_TEST_IMAGES if quick else TEST_IMAGES[name],
         "per_class": QUICK_PER_CLASS if quick else PER_CLASS[name],
         "settings": settings_name(_estimator(), pixels=PIXELS[name]),
-        "constants": [*CLASSIFIER_CONSTANTS, *RECOGNISER_CONSTANTS, TOL, epochs],
+        "tol": TOL,
+        "recogniser_epochs": epochs,
     }
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from roundtrip.density.adaptive import settled_proposal
-from roundtrip.density.importance import encoded
+from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.proposals import student_t_log_prob
+from roundtrip.density.weights import encoded
 from roundtrip.plots import lines
 from roundtrip.reproduce.fig2 import PAPER_BUDGET, fitted_simulation, run_key
 from roundtrip.reproduce.fits import told
@@ -66,10 +67,10 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
         "p(z)": log_prior,
         "p(x | z)": log_likelihood,
         "p(z | x)": log_prior + log_likelihood,
-        "q(z), the paper's": student_t_log_prob((z - start) / est.proposal_scale, est.proposal_df),
-        "q(z), adaptive": settled_proposal(model, x, tol=est.tol, seed=est.scoring_seed_).log_prob(
-            z[None]
-        )[0],
+        "q(z), the paper's": student_t_log_prob((z - start) / est.proposal.scale, est.proposal.df),
+        "q(z), adaptive": settled_proposal(
+            PreparedModel(model), x, tol=est.tol, seed=est.scoring_seed_
+        ).log_prob(z[None])[0],
     }
     adaptive = est.density(np.array([POINT]))
     importance = est.density(np.array([POINT]), method="importance", n_samples=PAPER_DRAWS)

@@ -16,12 +16,10 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.atomic import atomic_write
 from roundtrip.io.model_file import plain
+from roundtrip.options import fit_options
 from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import environment
-from roundtrip.settings import resolved
-from roundtrip.training.hybrid import CONSTANTS as HYBRID_CONSTANTS
-from roundtrip.training.likelihood import CONSTANTS
 
 QUICK_EVALUATIONS = 600
 """Of G a row in quick runs, where nobody needs certainty."""
@@ -36,20 +34,16 @@ def settings_of(est: Any, *, pixels: int = 0) -> dict[str, Any]:
 
     `pixels` are the numbers an image, or 0 for tables.
     """
-    settings = est.get_params()
+    settings = est.get_params(deep=not isinstance(est, Roundtrip))
     if isinstance(est, Roundtrip):
-        settings = resolved(settings, pixels=pixels)
-        if settings["objective"] != "adversarial":
-            settings["training"] = CONSTANTS
-        if settings["objective"] == "hybrid":
-            settings["stages"] = HYBRID_CONSTANTS
+        settings |= vars(fit_options(settings, pixels=pixels))
     return {name: plain(value) for name, value in settings.items() if name != "verbose"}
 
 
 def settings_name(est: Any, *, pixels: int = 0) -> str:
     """A short name for the settings, so that results of others are not taken for these.
 
-    >>> settings_name(Roundtrip()) == settings_name(Roundtrip(batch_size=7))
+    >>> settings_name(Roundtrip()) == settings_name(Roundtrip(noise="diagonal"))
     False
     """
     text = json.dumps(settings_of(est, pixels=pixels), sort_keys=True, default=str)

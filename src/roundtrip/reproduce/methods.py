@@ -13,7 +13,7 @@ FIGURE_METHODS = ("KDE", "MADE", "RealNVP", "MAF", "NSF", PAPER, DEFAULT)
 """Those of the paper, NSF and our default."""
 
 
-QUICK_VALIDATION = {"validation_rows": 20, "validation_samples": 100}
+QUICK_VALIDATION = {"validation__rows": 20, "validation__draws": 100}
 """Of the paper's preset in quick runs, where its own would take longer than the training."""
 
 

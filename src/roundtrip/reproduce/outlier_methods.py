@@ -14,7 +14,8 @@ from sklearn.svm import OneClassSVM
 
 from roundtrip.baselines import BASELINES
 from roundtrip.estimator import Roundtrip
-from roundtrip.outliers.detector import MOST_ROWS, RoundtripDetector
+from roundtrip.outliers.default_density import MOST_ROWS
+from roundtrip.outliers.detector import RoundtripDetector
 from roundtrip.parameters import check_choice
 from roundtrip.reproduce.methods import DEFAULT, PAPER, make_method
 
@@ -35,9 +36,6 @@ OC_SVM_ROWS = 45_000
 
 PAPER_EVALUATIONS = 320
 """Of G a row, for the paper's large networks: enough to rank rows."""
-
-CONSTANTS = [OC_SVM_ROWS, PAPER_EVALUATIONS]
-"""What results depend on besides settings; they are kept by both."""
 
 HOW_THEY_ARE_USED = (
     "Columns are standardised for OC-SVM, k-NN and LOF, as the flows do themselves; OC-SVM sees at "

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 BATCH = 128
 HIGHEST_RATE = 3e-3
-CONSTANTS = [BATCH, HIGHEST_RATE]
 """What results depend on besides the number of epochs; they are kept by both."""
 
 

@@ -18,7 +18,7 @@ from roundtrip.io.atomic import atomic_write
 
 Key = Mapping[str, Any]
 
-NOT_TOLD = ("settings", "constants")
+HIDDEN = ("settings",)
 """Parts of a key that mean nothing to people."""
 
 
@@ -115,7 +115,7 @@ class Log:
     ) -> dict[str, Any]:
         """`runs.computed`, told about; `result` names the number to show."""
         self._done += 1
-        parts = [f"{part} {value}" for part, value in key.items() if part not in NOT_TOLD]
+        parts = [f"{part} {value}" for part, value in key.items() if part not in HIDDEN]
         name = f"[{self._done}/{self._total}] " + ", ".join(parts)
         if runs.find(key) is not None:
             self._console.print(f"{name}: known", markup=False)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from rich.console import Console
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -164,9 +163,9 @@ def _biased(est: Roundtrip, data: Dataset, correct: np.ndarray, sizes: _Sizes) -
     """
 
     def score(rows: np.ndarray, n_samples: int, scale: float) -> np.ndarray:
-        points = torch.from_numpy(est.scaling_.apply(rows))
+        points = est.schema_.encoded(rows).x
         values = biased_log_density(est.model_, points, n_samples=n_samples, scale=scale)
-        return values + est.scaling_.log_det
+        return values + est.schema_.log_det
 
     of_scale = {
         scale: float(score(data.validation[: sizes.scale_rows], sizes.scale_draws, scale).mean())

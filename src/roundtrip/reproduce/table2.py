@@ -1,7 +1,5 @@
 """Table 2: precision at k of outlier detection, trained on rows that hold outliers."""
 
-import hashlib
-import json
 import math
 import time
 import warnings
@@ -18,9 +16,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from roundtrip.datasets import Dataset, load_forestcover, load_mammography, load_shuttle
 from roundtrip.density import DensityWarning
-from roundtrip.outliers.columns import CONSTANTS as COLUMN_CONSTANTS
-from roundtrip.outliers.detector import CONSTANTS as DETECTOR_CONSTANTS
-from roundtrip.outliers.detector import RoundtripDetector, default_density
+from roundtrip.outliers.default_density import default_density
+from roundtrip.outliers.detector import RoundtripDetector
 from roundtrip.reproduce.fits import machine, settings_name
 from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.published import TABLE_2
@@ -74,7 +71,6 @@ def _of_whole(methods: Sequence[str]) -> list[str]:
 
 
 def _key(request: Request, dataset: str, method: str, seed: int) -> dict[str, Any]:
-    from roundtrip.reproduce.outlier_methods import CONSTANTS as METHOD_CONSTANTS
     from roundtrip.reproduce.outlier_methods import make_outlier_method
 
     latent_dim = LATENT_DIMS[_source(dataset)]
@@ -82,12 +78,8 @@ def _key(request: Request, dataset: str, method: str, seed: int) -> dict[str, An
         method, seed=seed, latent_dim=latent_dim, quick=request.quick
     ).detector
     settings = settings_name(detector)
-    if method in ("OC-SVM", PAPER):
-        settings += "-".join(map(str, METHOD_CONSTANTS))
     if isinstance(detector, RoundtripDetector):
-        constants = json.dumps([DETECTOR_CONSTANTS, COLUMN_CONSTANTS])
-        settings += settings_name(default_density(1))
-        settings += hashlib.sha256(constants.encode()).hexdigest()[:6]
+        settings += f"-{settings_name(default_density(1))}"
     return {
         "dataset": dataset,
         "method": method,
