@@ -6,25 +6,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roundtrip import Roundtrip
+from roundtrip import MLP, Adversarial, Likelihood, Proposal, Residual, Roundtrip, Validation
 from roundtrip.datasets import SimulatedData, make_independent_mixture
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests/oracles.py
 
 
 TINY = {
-    "generator_hidden": (16, 16),
-    "encoder_hidden": (16, 16),
-    "discriminator_x_hidden": (16, 16),
-    "discriminator_z_hidden": (16, 16),
+    "network": Residual(16, 2),
+    "objective": Likelihood(batch_size=32, min_steps_per_epoch=4),
+    "validation": Validation(draws=50),
+    "proposal": Proposal(draws=100),
     "max_epochs": 2,
-    "min_steps_per_epoch": 4,
-    "batch_size": 32,
-    "validation_samples": 50,
-    "n_samples": 100,
     "random_state": 0,
 }
 """Settings with which a fit takes a fraction of a second."""
+
+TINY_ADVERSARIAL = TINY | {
+    "network": MLP((16, 16), (16, 16)),
+    "objective": Adversarial(
+        discriminator_x=(16, 16), discriminator_z=(16, 16), batch_size=32, min_steps_per_epoch=4
+    ),
+}
+"""The same with the paper's training."""
 
 
 @pytest.fixture
@@ -46,7 +50,7 @@ def fitted(mixture: SimulatedData) -> Roundtrip:
 @pytest.fixture(scope="session")
 def adversarial(mixture: SimulatedData) -> Roundtrip:
     """The same with the paper's training and noise."""
-    return Roundtrip(latent_dim=2, objective="adversarial", **TINY).fit(mixture.X)
+    return Roundtrip(latent_dim=2, **TINY_ADVERSARIAL).fit(mixture.X)
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ class FoldedModel:
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         generated = _Fold()(self._z)
-        log_prior = self.model.log_prior(self._z)
+        log_prior = self.model.prior.log_prob(self._z)
         values = []
         for row in torch.from_numpy(x):
             squared = (row - generated).square().sum(1)
