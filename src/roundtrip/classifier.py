@@ -24,10 +24,10 @@ from roundtrip.data.images import are_images
 from roundtrip.density import DensityWarning, Method
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.rough import rough_log_density
-from roundtrip.estimator import Roundtrip, given_estimator, given_parameters
+from roundtrip.estimator import Roundtrip
 from roundtrip.io.model_file import plain
 from roundtrip.io.progress import tracked
-from roundtrip.io.saved import FileParts, Restoring, SavedToFile
+from roundtrip.io.saved import FileParts, Restoring, SavedToFile, plain_estimator
 from roundtrip.parameters import check_choice
 
 ROUGH_DRAWS = 64
@@ -277,7 +277,7 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         content = {
             "priors": plain(self.priors),
             "random_state": plain(self.random_state),
-            "estimator": given_parameters(self.estimator),
+            "estimator": plain_estimator(self.estimator),
             "classes": self.classes_.tolist(),
             "class_count": plain(self.class_count_),
         }
@@ -290,7 +290,7 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         content = parts.content
         density = Roundtrip._from_file_parts(parts.within("density"), how)
         classifier = cls(
-            given_estimator(content["estimator"], how),
+            how.estimator(Roundtrip, content["estimator"]),
             priors=content["priors"],
             random_state=content["random_state"],
         )

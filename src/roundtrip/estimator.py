@@ -25,12 +25,12 @@ from roundtrip.io.saved import FileParts, Restoring, SavedToFile, plain_paramete
 from roundtrip.model.networks import Network
 from roundtrip.model.noise import Noise
 from roundtrip.model.prior import Prior
-from roundtrip.options import PAPER, PAPER_IMAGES, HasComponents, fit_options
+from roundtrip.options import HasComponents, PaperPresets, fit_options
 from roundtrip.parameters import Seeds, check_choice, check_number, random_stream
 from roundtrip.training import Objective, Validation
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
 from roundtrip.training.data import FittingData
-from roundtrip.training.options import FitOptions
+from roundtrip.training.objective import FitOptions
 from roundtrip.training.plan import fit_in_stages
 from roundtrip.training.run import restored_model
 
@@ -39,6 +39,7 @@ RECORDS = ("n_iter", "best_epoch", "stopped_by", "prior_gain", "history")
 
 
 class Roundtrip(
+    PaperPresets,
     HasComponents,
     Scoring,
     SavedToFile,
@@ -177,47 +178,6 @@ class Roundtrip(
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
-
-    @classmethod
-    def paper(cls, latent_dim: int | Literal["auto"] = "auto", **overrides: Any) -> Self:
-        """An estimator with every setting as in the paper (`roundtrip.options.PAPER`).
-
-        Tables are min-max scaled (Appendix D); the paper's simulations are not: pass
-        ``scale=None``.
-
-        Parameters
-        ----------
-        latent_dim : int or "auto", default="auto"
-            Dimension of z.
-        **overrides
-            Parameters to replace, as `set_params` takes them.
-
-        Examples
-        --------
-        >>> Roundtrip.paper(latent_dim=5, objective__alpha=5).objective.batch_size
-        64
-        """
-        return cls(latent_dim, **PAPER).set_params(**overrides)
-
-    @classmethod
-    def paper_images(cls, latent_dim: int = 100, **overrides: Any) -> Self:
-        """The paper's settings for images: the networks of its Table S3.
-
-        Fit it with ``context=labels`` for p(x | y), as in the paper's Fig. 3.
-
-        Parameters
-        ----------
-        latent_dim : int, default=100
-            Dimension of z.
-        **overrides
-            Parameters to replace, as `set_params` takes them.
-
-        Examples
-        --------
-        >>> Roundtrip.paper_images().network
-        Conv(batch_norm=True)
-        """
-        return cls(latent_dim, **PAPER_IMAGES).set_params(**overrides)
 
     def fit(
         self,
@@ -366,13 +326,3 @@ class Roundtrip(
             setattr(est, f"{name}_", content[name])
         schema.name_features(est)
         return est
-
-
-def given_parameters(estimator: Roundtrip | None) -> dict[str, Any] | None:
-    """An unfitted estimator, as the parameter of another, as JSON knows it."""
-    return None if estimator is None else plain_parameters(estimator.get_params(deep=False))
-
-
-def given_estimator(content: dict[str, Any] | None, how: Restoring) -> Roundtrip | None:
-    """What `given_parameters` was made of."""
-    return None if content is None else Roundtrip(**how.parameters(content))

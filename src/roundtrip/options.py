@@ -19,7 +19,7 @@ from roundtrip.training import (
     Objective,
     Validation,
 )
-from roundtrip.training.options import FitOptions
+from roundtrip.training.objective import FitOptions
 
 OBJECTIVES: dict[str, Component] = {
     "likelihood": Likelihood(),
@@ -233,3 +233,50 @@ class HasComponents(BaseEstimator):
             value = component(owner, getattr(self, owner), self.get_params(deep=False))
             setattr(self, owner, value.with_params(**settings))
         return self
+
+
+class PaperPresets(BaseEstimator):
+    """The settings of the paper, one call away."""
+
+    @classmethod
+    def paper(cls, latent_dim: int | Literal["auto"] = "auto", **overrides: Any) -> Self:
+        """An estimator with every setting as in the paper (`roundtrip.options.PAPER`).
+
+        Tables are min-max scaled (Appendix D); the paper's simulations are not: pass
+        ``scale=None``.
+
+        Parameters
+        ----------
+        latent_dim : int or "auto", default="auto"
+            Dimension of z.
+        **overrides
+            Parameters to replace, as `set_params` takes them.
+
+        Examples
+        --------
+        >>> from roundtrip import Roundtrip
+        >>> Roundtrip.paper(latent_dim=5, objective__alpha=5).objective.batch_size
+        64
+        """
+        return cls(latent_dim=latent_dim, **PAPER).set_params(**overrides)
+
+    @classmethod
+    def paper_images(cls, latent_dim: int = 100, **overrides: Any) -> Self:
+        """The paper's settings for images: the networks of its Table S3.
+
+        Fit it with ``context=labels`` for p(x | y), as in the paper's Fig. 3.
+
+        Parameters
+        ----------
+        latent_dim : int, default=100
+            Dimension of z.
+        **overrides
+            Parameters to replace, as `set_params` takes them.
+
+        Examples
+        --------
+        >>> from roundtrip import Roundtrip
+        >>> Roundtrip.paper_images().network
+        Conv(batch_norm=True)
+        """
+        return cls(latent_dim=latent_dim, **PAPER_IMAGES).set_params(**overrides)

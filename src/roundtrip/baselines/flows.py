@@ -65,6 +65,8 @@ class FlowBaseline(DensityBaseline):
         check_number("learning_rate", self.learning_rate, above=0)
         for name in ("batch_size", "max_epochs", "patience"):
             check_integer(name, getattr(self, name), minimum=1)
+        if hasattr(self, "transforms"):
+            check_integer("transforms", self.transforms, minimum=1)
         if self.averaging != 0:
             check_number("averaging", self.averaging, above=0, below=1)
         resolve_device(self.device)
@@ -156,10 +158,6 @@ class RealNVP(FlowBaseline):
 
     transforms: int = 8
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check_integer("transforms", self.transforms, minimum=1)
-
     def _build(self, features: int) -> nn.Module:
         flows = _zuko().flows
         flow = flows.NICE(features, transforms=0)  # for its base, a standard normal
@@ -195,10 +193,6 @@ class MAF(FlowBaseline):
 
     transforms: int = 5
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check_integer("transforms", self.transforms, minimum=1)
-
     def _build(self, features: int) -> nn.Module:
         return _zuko().flows.MAF(features, transforms=self.transforms, hidden_features=self.hidden)
 
@@ -229,7 +223,6 @@ class NSF(FlowBaseline):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_integer("transforms", self.transforms, minimum=1)
         check_integer("bins", self.bins, minimum=2)
         check_choice("affine", self.affine, (True, False))
 

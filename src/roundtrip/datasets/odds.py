@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,9 @@ class _Source:
 
 _SHUTTLE = _Source(
     name="Shuttle",
-    columns=("time", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"),
-    files=("shuttle.npz", "32_shuttle.npz", "shuttle.mat"),
     sha256="dafd5b53993125f29714784201fe742b1818287ae0c4c9e1fe4ec928231dbaa6",
+    files=("shuttle.npz", "32_shuttle.npz", "shuttle.mat"),
+    columns=("time", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"),
     latent_dim=3,
     integers=True,
     description="Sensors of a space shuttle; the rare states are outliers. Not scaled.",
@@ -82,79 +82,72 @@ _FORESTCOVER = _Source(
 )
 
 
-def load_shuttle(
-    *,
-    data_home: Folder | None = None,
-    random_state: int = 0,
-    dequantize: bool = False,
-    download: bool = True,
-) -> Dataset:
-    """Load Shuttle: 49,097 rows of 9 integers, 7.15 % outliers. Values are not scaled.
+class _Loader(Protocol):
+    """How a table is loaded."""
+
+    def __call__(
+        self,
+        *,
+        data_home: Folder | None = None,
+        random_state: int = 0,
+        dequantize: bool = False,
+        download: bool = True,
+    ) -> Dataset: ...
+
+
+def _loader(source: _Source, summary: str, sizes: str) -> _Loader:
+    """A function that loads one of the tables, documented."""
+
+    def load(
+        *,
+        data_home: Folder | None = None,
+        random_state: int = 0,
+        dequantize: bool = False,
+        download: bool = True,
+    ) -> Dataset:
+        return _load(source, data_home, random_state, dequantize, download)
+
+    effect = (
+        "Spread the integers evenly over ±0.5. Without it the likelihood has no upper bound."
+        if source.integers
+        else "Without effect: the columns have no common rounding step."
+    )
+    load.__name__ = load.__qualname__ = f"load_{source.name.lower()}"
+    load.__doc__ = f"""Load {source.name}: {summary}.
 
     Parameters
     ----------
-    data_home : path or None
-        Folder with ``shuttle.npz``, ``shuttle.mat`` of ODDS or ``32_shuttle.npz`` of ADBench;
-        otherwise as in `load_arem`, and so are `random_state` and `download`.
-    dequantize : bool
-        Spread the integers evenly over ±0.5. Without it the likelihood has no upper bound.
+    data_home : path or None, default=None
+        Folder with one of {", ".join(source.files)} (our own format, ADBench's, that of ODDS);
+        None: as in `load_arem`.
+    random_state : int, default=0
+        Seed of the split and of the spread.
+    dequantize : bool, default=False
+        {effect}
+    download : bool, default=True
+        Whether to download the file if it is not there.
 
     Returns
     -------
     Dataset
-        39,770, 4,418 and 4,909 rows; label 1 marks outliers.
+        {sizes} rows; label 1 marks outliers.
     """
-    return _load(_SHUTTLE, data_home, random_state, dequantize, download)
+    return load
 
 
-def load_mammography(
-    *,
-    data_home: Folder | None = None,
-    random_state: int = 0,
-    dequantize: bool = False,
-    download: bool = True,
-) -> Dataset:
-    """Load Mammography: 11,183 rows of 6 features, 2.32 % outliers, standardised by the source.
-
-    Parameters
-    ----------
-    data_home : path or None
-        Folder with ``mammography.npz``, ``mammography.mat`` of ODDS or ``23_mammography.npz`` of
-        ADBench; otherwise as in `load_arem`, and so are `random_state` and `download`.
-    dequantize : bool
-        Without effect: the columns have no common rounding step.
-
-    Returns
-    -------
-    Dataset
-        9,059, 1,006 and 1,118 rows; label 1 marks outliers.
-    """
-    return _load(_MAMMOGRAPHY, data_home, random_state, dequantize, download)
-
-
-def load_forestcover(
-    *,
-    data_home: Folder | None = None,
-    random_state: int = 0,
-    dequantize: bool = False,
-    download: bool = True,
-) -> Dataset:
-    """Load ForestCover: 286,048 rows of 10 integers, 0.96 % outliers. Values are not scaled.
-
-    Parameters
-    ----------
-    data_home : path or None
-        Folder with ``forestcover.npz``, ``cover.mat`` of ODDS or ``10_cover.npz`` of ADBench;
-        otherwise as in `load_arem`, and so are `random_state` and `download`.
-    dequantize : bool
-        Spread the integers evenly over ±0.5. Without it the likelihood has no upper bound.
-
-    Returns
-    -------
-    Dataset
-        231,700, 25,744 and 28,604 rows; label 1 marks outliers.
-    """
-    return _load(_FORESTCOVER, data_home, random_state, dequantize, download)
+load_shuttle = _loader(
+    _SHUTTLE, "49,097 rows of 9 integers, 7.15 % outliers, not scaled", "39,770, 4,418 and 4,909"
+)
+load_mammography = _loader(
+    _MAMMOGRAPHY,
+    "11,183 rows of 6 features, 2.32 % outliers, standardised by the source",
+    "9,059, 1,006 and 1,118",
+)
+load_forestcover = _loader(
+    _FORESTCOVER,
+    "286,048 rows of 10 integers, 0.96 % outliers, not scaled",
+    "231,700, 25,744 and 28,604",
+)
 
 
 def _load(

@@ -4,7 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +12,8 @@ from torch import Tensor
 
 from roundtrip.io.model_file import plain, restored, write_model_file
 from roundtrip.parameters import Component
+
+T = TypeVar("T")
 
 CLASS = "class"
 """Entry of a file's content that names the class it holds."""
@@ -64,6 +66,15 @@ class Restoring:
     def parameters(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters that `plain_parameters` made plain."""
         return {name: restored(value, self.components) for name, value in content.items()}
+
+    def estimator(self, kind: type[T], content: Mapping[str, Any] | None) -> T | None:
+        """An unfitted estimator of which `plain_estimator` was made, or None."""
+        return None if content is None else kind(**self.parameters(content))
+
+
+def plain_estimator(estimator: Any) -> dict[str, Any] | None:
+    """The parameters of an unfitted estimator, or None, as JSON knows them."""
+    return None if estimator is None else plain_parameters(estimator.get_params(deep=False))
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,16 @@
-"""The density that detection uses unless it is given one."""
+"""The density that a detector fits unless it is given one, and the noise it scores with."""
+
+from typing import Literal
 
 from roundtrip.estimator import Roundtrip
 from roundtrip.model.networks import Residual
-from roundtrip.model.noise import Isotropic
+from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, Isotropic
+from roundtrip.options import fit_options
+from roundtrip.parameters import check_number
+
+SIGMA = 4.0
+"""Noise that rows are scored with, where columns have a standard deviation of 1: so wide that a
+small cluster of outliers counts for little. Chosen by planted outliers (docs/outliers.md)."""
 
 MOST_LATENT = 10
 MOST_ROWS = 20_000
@@ -25,3 +33,30 @@ def default_density(features: int) -> Roundtrip:
         max_epochs=5,
         tol=0.1,
     )
+
+
+def check_scoring_sigma(sigma: float | Literal["auto"] | None, estimator: Roundtrip | None) -> None:
+    """Refuse a width that is no number, or that the density's noise can't have."""
+    if sigma is None or sigma == "auto":
+        return
+    check_number('sigma, unless "auto" or None,', sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
+    if estimator is not None:
+        noise = fit_options(estimator.get_params(deep=False)).noise
+        if not isinstance(noise, Isotropic):
+            raise ValueError(
+                f"sigma={sigma:g} needs a density with isotropic noise, not noise={noise!r}; "
+                "sigma=None scores by the density as it is"
+            )
+
+
+def scoring_sigma(
+    sigma: float | Literal["auto"] | None, estimator: Roundtrip | None, gaussian_columns: bool
+) -> float | None:
+    """The noise to score with; None: the density's own."""
+    if sigma != "auto":
+        return sigma
+    if estimator is None:
+        return SIGMA
+    scaled = estimator.scale == "standard" or (estimator.scale is None and gaussian_columns)
+    noise = fit_options(estimator.get_params(deep=False)).noise
+    return SIGMA if scaled and isinstance(noise, Isotropic) else None

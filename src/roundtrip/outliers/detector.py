@@ -2,8 +2,6 @@
 
 import copy
 import os
-import warnings
-from dataclasses import fields
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -14,35 +12,34 @@ from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data.checks import checked_table
-from roundtrip.density import DensityWarning, Method
-from roundtrip.estimator import Roundtrip, given_estimator, given_parameters
-from roundtrip.io.saved import FileParts, Restoring, SavedToFile, plain_parameters
-from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, Isotropic
-from roundtrip.options import fit_options
+from roundtrip.estimator import Roundtrip
+from roundtrip.io.saved import (
+    FileParts,
+    Restoring,
+    SavedToFile,
+    plain_estimator,
+    plain_parameters,
+)
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.columns import EDGE, GaussianColumns
 from roundtrip.outliers.conformal import conformal_p_value, discovered, fence, without_outliers
-from roundtrip.outliers.default_density import MOST_ROWS, default_density
-from roundtrip.outliers.explanation import Explanation, Surprises
+from roundtrip.outliers.default_density import (
+    MOST_ROWS,
+    check_scoring_sigma,
+    default_density,
+    scoring_sigma,
+)
+from roundtrip.outliers.explanation import Explanation
+from roundtrip.outliers.scorer import Scorer
 from roundtrip.parameters import check_choice, check_number, random_stream
-
-SIGMA = 4.0
-"""Noise that rows are scored with, where columns have a standard deviation of 1: so wide that a
-small cluster of outliers counts for little. Chosen by planted outliers (docs/outliers.md)."""
 
 TRIMMINGS = 3
 FIRST_EDGE = 0.15
 """Share of the rows at either end of a column whose ranks count for nothing before the first
 trimming, when many outliers may be at one end."""
 
-DRAWS = 2000
-"""From the fitted density, to compare rows with."""
-
-USUAL_DRAWS = 200
-"""Of these, whose medians an explanation is relative to."""
-
 REFERENCES = ("held-out", "trimmed", "model")
-SCORES = ("held_out_scores_", "model_scores_")
+SCORES = ("held_out_scores", "model_scores")
 
 
 class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
@@ -118,8 +115,7 @@ class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
         self.contamination = contamination
         self.estimator = estimator
         self.sigma = sigma
-        self.gaussian_columns = gaussian_columns
-        self.trim = trim
+        self.gaussian_columns, self.trim = gaussian_columns, trim
         self.calibration_fraction = calibration_fraction
         self.device = device
         self.random_state = random_state
@@ -146,23 +142,23 @@ class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
         held_out = min(max(1, round(self.calibration_fraction * len(X))), len(X) - 2)
         training, calibration = X[order[held_out:]], X[order[:held_out]]
         density = self._new_density(X.shape[1], seed=int(random.randint(2**31 - 1)))
-        odd = np.zeros(len(training), dtype=bool)
+        outlier = np.zeros(len(training), dtype=bool)
         for trimmings in range(TRIMMINGS + 1 if self.trim else 1):
             edge = FIRST_EDGE if self.trim and trimmings == 0 else EDGE
-            self._fit_density(training[~odd], density, edge)
-            self.n_trimmed_ = int(odd.sum())
+            self.scorer_ = self._fit_scorer(training[~outlier], density, edge)
+            self.n_trimmed_ = int(outlier.sum())
             if density.stopped_by_ == "interrupt":
                 if edge != EDGE:  # that was only for the first trimming, which is not to come
-                    self.gaussian_columns_ = self._columns(training, EDGE)
+                    self.scorer_.columns = self._columns(training, EDGE)
                 break
-            before, scores = odd, self._scores(training)
-            odd = scores < fence(scores)
-            if trimmings and (odd == before).all():
+            before, scores = outlier, self.scorer_.scores(training)
+            outlier = scores < fence(scores)
+            if trimmings and (outlier == before).all():
                 break
         density.warm_start = False
-        self.model_scores_ = np.sort(self._log_density(self._draws()))
-        self.held_out_scores_ = np.sort(self._scores(calibration))
-        self._set_offset(self._scores(X))
+        self.model_scores_ = self.scorer_.draw_scores()
+        self.held_out_scores_ = np.sort(self.scorer_.scores(calibration))
+        self._set_offset(self.scorer_.scores(X))
         return self
 
     @classmethod
@@ -182,12 +178,10 @@ class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
             raise ValueError("outliers are found by densities of tables without a context")
         detector = cls(estimator=estimator, sigma=None, gaussian_columns=False, trim=False)
         schema.name_features(detector)
-        detector.gaussian_columns_ = None
-        detector.estimator_ = estimator
-        detector.blurred_ = None
+        detector.scorer_ = Scorer(estimator, None, None)
         detector.held_out_scores_ = None
         detector.n_trimmed_ = 0
-        detector.model_scores_ = np.sort(detector._log_density(detector._draws()))
+        detector.model_scores_ = detector.scorer_.draw_scores()
         detector._set_offset(detector.model_scores_)
         return detector
 
@@ -198,7 +192,7 @@ class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
         those of `estimator_`.
         """
         check_is_fitted(self)
-        return self._scores(checked_table(self, X, reset=False))
+        return self.scorer_.scores(checked_table(self, X, reset=False))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """`score_samples` minus `offset_`, `(rows,)`: negative for outliers."""
@@ -254,10 +248,8 @@ class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
         check_is_fitted(self)
         index = X.index if isinstance(X, pd.DataFrame) else None
         X = checked_table(self, X, reset=False)
-        if not hasattr(self, "_usual_surprises"):
-            self._usual_surprises = self._surprises(self._draws()[:USUAL_DRAWS])
-        surprises = self._surprises(self._gaussian(X))
-        return surprises.above(self._usual_surprises, self._feature_names(), index)
+        surprises = self.scorer_.surprises(X)
+        return surprises.above(self.scorer_.usual_surprises, self._feature_names(), index)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the detector to a file that `roundtrip.load` reads; never half a file.
@@ -274,48 +266,47 @@ class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
 
     def _file_parts(self) -> FileParts:
         names = getattr(self, "feature_names_in_", None)
-        arrays: dict[str, np.ndarray | None] = {name: getattr(self, name) for name in SCORES}
-        if self.gaussian_columns_ is not None:
-            arrays |= vars(self.gaussian_columns_)
         content = {
             "parameters": plain_parameters(self.get_params(deep=False) | {"estimator": None}),
-            "estimator": given_parameters(self.estimator),
+            "estimator": plain_estimator(self.estimator),
             "offset": self.offset_,
             "n_trimmed": self.n_trimmed_,
-            "scored_with_sigma": None if self.blurred_ is None else self.blurred_.sigma,
             "feature_names": None if names is None else list(names),
         }
-        tensors = {
-            name: torch.from_numpy(array) for name, array in arrays.items() if array is not None
-        }
-        if self.blurred_ is not None:
-            # Made anew from the generator they would differ a little on another processor.
-            tensors["centres"] = self.blurred_.centres
+        scores = {name: getattr(self, f"{name}_") for name in SCORES}
+        tensors = {k: torch.from_numpy(each) for k, each in scores.items() if each is not None}
         parts = FileParts(content, tensors)
-        parts.add("density", self.estimator_._file_parts())
+        parts.add("scorer", self.scorer_.file_parts())
         return parts
 
     @classmethod
     def _from_file_parts(cls, parts: FileParts, how: Restoring) -> Self:
         content, tensors = parts.content, parts.tensors
         detector = cls(**how.parameters(content["parameters"]))
-        detector.estimator = given_estimator(content["estimator"], how)
-        density = detector.estimator_ = Roundtrip._from_file_parts(parts.within("density"), how)
-        sigma = content["scored_with_sigma"]
-        detector.blurred_ = (
-            None if sigma is None else BlurredDensity(tensors["centres"].to(how.device), sigma)
-        )
-        detector.n_features_in_ = density.n_features_in_
+        detector.estimator = how.estimator(Roundtrip, content["estimator"])
+        detector.scorer_ = Scorer.from_file_parts(parts.within("scorer"), how)
+        detector.n_features_in_ = detector.estimator_.n_features_in_
         if content["feature_names"] is not None:
             detector.feature_names_in_ = np.array(content["feature_names"], dtype=object)
         detector.offset_, detector.n_trimmed_ = content["offset"], content["n_trimmed"]
         for name in SCORES:
-            setattr(detector, name, tensors[name].numpy() if name in tensors else None)
-        detector.gaussian_columns_ = None
-        if "values" in tensors:
-            columns = {item.name: tensors[item.name].numpy() for item in fields(GaussianColumns)}
-            detector.gaussian_columns_ = GaussianColumns(**columns)
+            setattr(detector, f"{name}_", tensors[name].numpy() if name in tensors else None)
         return detector
+
+    @property
+    def estimator_(self) -> Roundtrip:
+        """The fitted density, in units of the mapped columns."""
+        return self.scorer_.density
+
+    @property
+    def gaussian_columns_(self) -> GaussianColumns | None:
+        """The map of the columns."""
+        return self.scorer_.columns
+
+    @property
+    def blurred_(self) -> BlurredDensity | None:
+        """The density under wide noise."""
+        return self.scorer_.blurred
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
@@ -330,28 +321,14 @@ class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
             raise ValueError(f"estimator must be a Roundtrip, got {type(self.estimator).__name__}")
         check_choice("gaussian_columns", self.gaussian_columns, (True, False))
         check_choice("trim", self.trim, (True, False))
-        if self.sigma is not None and self.sigma != "auto":
-            check_number(
-                'sigma, unless "auto" or None,',
-                self.sigma,
-                above=SMALLEST_SIGMA,
-                below=LARGEST_SIGMA,
-            )
-            if self.estimator is not None:
-                noise = fit_options(self.estimator.get_params(deep=False)).noise
-                if not isinstance(noise, Isotropic):
-                    raise ValueError(
-                        f"sigma={self.sigma:g} needs a density with isotropic noise, not "
-                        f"noise={noise!r}; sigma=None scores by the density as it is"
-                    )
+        check_scoring_sigma(self.sigma, self.estimator)
         check_number("calibration_fraction", self.calibration_fraction, above=0, below=1)
 
     def _new_density(self, features: int, seed: int) -> Roundtrip:
         given = self.estimator
         if given is None:
-            given = default_density(features).set_params(
-                scale=None if self.gaussian_columns else "standard", device=self.device
-            )
+            scale = None if self.gaussian_columns else "standard"
+            given = default_density(features).set_params(scale=scale, device=self.device)
         density: Roundtrip = clone(given)
         if density.random_state is None:
             density.random_state = seed
@@ -359,73 +336,25 @@ class RoundtripDetector(SavedToFile, OutlierMixin, BaseEstimator):
             density.verbose = self.verbose
         return density
 
-    def _fit_density(self, rows: np.ndarray, density: Roundtrip, edge: float) -> None:
+    def _fit_scorer(self, rows: np.ndarray, density: Roundtrip, edge: float) -> Scorer:
         """Fit columns and density to training rows."""
-        self.__dict__.pop("_usual_surprises", None)
-        self.gaussian_columns_ = self._columns(rows, edge)
+        columns = self._columns(rows, edge)
         if self.estimator is None:
             rows = rows[:MOST_ROWS]  # they come in random order
-        self.estimator_ = density.fit(self._gaussian(rows))
-        density.warm_start = density.scale is None  # after trimming it goes on from here
-        sigma = self._scoring_sigma()
-        self.blurred_ = None if sigma is None else BlurredDensity.of(self.estimator_.fitted_, sigma)
+        density.fit(rows if columns is None else columns.apply(rows))
+        density.warm_start = density.scale is None  # after trimming training resumes from here
+        sigma = scoring_sigma(self.sigma, self.estimator, self.gaussian_columns)
+        blurred = None if sigma is None else BlurredDensity.of(density.fitted_, sigma)
+        return Scorer(density, columns, blurred)
 
     def _columns(self, rows: np.ndarray, edge: float) -> GaussianColumns | None:
         return GaussianColumns.fit(rows, edge) if self.gaussian_columns else None
-
-    def _scoring_sigma(self) -> float | None:
-        """The noise to score with; None: the density's own."""
-        if self.sigma != "auto":
-            return self.sigma
-        if self.estimator is None:
-            return SIGMA
-        scale = self.estimator.scale
-        scaled = scale == "standard" or (scale is None and self.gaussian_columns)
-        noise = fit_options(self.estimator.get_params(deep=False)).noise
-        return SIGMA if scaled and isinstance(noise, Isotropic) else None
-
-    def _draws(self) -> np.ndarray:
-        """Rows that the fitted density draws, in its own units; always the same ones."""
-        seed = self.estimator_.scoring_seed_ + 2  # others than the codes that scoring uses
-        return np.asarray(self.estimator_.sample(DRAWS, seed))
 
     def _set_offset(self, scores: np.ndarray) -> None:
         if self.contamination == "auto":
             self.offset_ = fence(scores)
         else:
             self.offset_ = float(np.quantile(scores, self.contamination))
-
-    def _gaussian(self, rows: np.ndarray) -> np.ndarray:
-        return rows if self.gaussian_columns_ is None else self.gaussian_columns_.apply(rows)
-
-    def _scores(self, rows: np.ndarray) -> np.ndarray:
-        return self._log_density(self._gaussian(rows))
-
-    def _log_density(self, gaussian_rows: np.ndarray) -> np.ndarray:
-        rows = self.estimator_.schema_.encoded(gaussian_rows)
-        if self.blurred_ is not None:
-            return self.blurred_.log_density(rows.x)
-        with warnings.catch_warnings():
-            # The density of a row far out need not be certain for the row to be odd.
-            warnings.simplefilter("ignore", DensityWarning)
-            method = Method(tol=self.estimator_.tol)
-            verbose = bool(self.estimator_.verbose)
-            return self.estimator_.fitted_.density(rows, method, verbose=verbose).log_density
-
-    def _surprises(self, gaussian_rows: np.ndarray) -> Surprises:
-        fitted = self.estimator_.fitted_
-        rows = fitted.schema.encoded(gaussian_rows)
-        if self.blurred_ is not None:
-            return self.blurred_.surprises(rows.x)
-        typical = fitted.schema.encoded(np.median(self._draws(), axis=0)[None])
-        device = fitted.model.device
-        return Surprises.of(
-            fitted.model,
-            rows.x.to(device),
-            typical.x[0].to(device),
-            seed=fitted.seed,
-            verbose=bool(self.verbose),
-        )
 
     def _feature_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)

@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 
-from roundtrip.density.proposals import Proposal
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.networks import Network
 from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, Isotropic, Noise
@@ -21,8 +20,7 @@ from roundtrip.training.adversaries import Adversaries
 from roundtrip.training.batches import SAMPLING
 from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood import check_training
-from roundtrip.training.objective import Objective, Randomness
-from roundtrip.training.settings import Validation
+from roundtrip.training.objective import FitOptions, Objective, Randomness
 from roundtrip.training.validation import SigmaValidation
 
 DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005, 1.0, 24))
@@ -119,26 +117,20 @@ class Adversarial(Adversaries, Objective):
         )
 
     def validator(
-        self,
-        model: RoundtripModel,
-        data: FittingData,
-        *,
-        noise: Noise,
-        validation: Validation,
-        proposal: Proposal,
-        seed: int,
+        self, model: RoundtripModel, data: FittingData, options: FitOptions, seed: int
     ) -> SigmaValidation:
         """The log-likelihood of held-out rows under the best sigma."""
+        noise, draws = options.noise, options.validation.draws
         assert isinstance(noise, Isotropic)
-        assert validation.draws != "auto"
+        assert draws != "auto"
         return SigmaValidation(
             model,
             data.validation,
             sigmas=self.sigma_grid if noise.sigma == "auto" else [noise.sigma],
             selection_epochs=self.sigma_epochs,
-            draws=validation.draws,
-            scale=proposal.scale,
-            df=proposal.df,
+            draws=draws,
+            scale=options.proposal.scale,
+            df=options.proposal.df,
             seed=seed,
             log_det=data.log_det,
         )

@@ -8,7 +8,7 @@ from roundtrip.parameters import Seeds
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
 from roundtrip.training.loop import TrainingResult
-from roundtrip.training.options import FitOptions
+from roundtrip.training.objective import FitOptions
 from roundtrip.training.run import fit_model
 
 TRIAL_SHARE = 1 / 30

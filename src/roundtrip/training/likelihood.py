@@ -5,15 +5,12 @@ from typing import Literal, Self
 
 import torch
 
-from roundtrip.density.proposals import Proposal
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.networks import Network
-from roundtrip.model.noise import Noise
 from roundtrip.parameters import check_integer, check_number, is_auto
 from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood_trainer import LikelihoodTrainer
-from roundtrip.training.objective import Objective, Randomness
-from roundtrip.training.settings import Validation
+from roundtrip.training.objective import FitOptions, Objective, Randomness
 from roundtrip.training.validation import BoundValidation
 
 LARGEST_FALL = 1.0
@@ -98,22 +95,16 @@ class Likelihood(Objective):
         )
 
     def validator(
-        self,
-        model: RoundtripModel,
-        data: FittingData,
-        *,
-        noise: Noise,
-        validation: Validation,
-        proposal: Proposal,
-        seed: int,
+        self, model: RoundtripModel, data: FittingData, options: FitOptions, seed: int
     ) -> BoundValidation:
         """The bound of held-out rows, from more draws."""
-        assert validation.draws != "auto"
+        draws = options.validation.draws
+        assert draws != "auto"
         rng = torch.Generator(data.validation.device).manual_seed(seed)
         return BoundValidation(
             model,
             data.spread(data.validation, rng).to(torch.float32),
-            draws=validation.draws,
+            draws=draws,
             seed=seed,
             log_det=data.log_det,
         )

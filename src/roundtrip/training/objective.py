@@ -1,4 +1,4 @@
-"""What every training objective offers: its settings, a trainer and a way to validate."""
+"""What every training objective offers, and `FitOptions`: all that a training depends on."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -111,13 +111,35 @@ class Objective(Component, ABC):
 
     @abstractmethod
     def validator(
-        self,
-        model: RoundtripModel,
-        data: FittingData,
-        *,
-        noise: Noise,
-        validation: Validation,
-        proposal: Proposal,
-        seed: int,
+        self, model: RoundtripModel, data: FittingData, options: "FitOptions", seed: int
     ) -> Validator:
         """What judges the model between epochs."""
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Components and numbers with every "auto" replaced but that of `latent_dim`.
+
+    Attributes
+    ----------
+    latent_dim : int or "auto"
+        Dimension of z; "auto": it is tried out.
+    objective, noise, network, prior : Objective, Noise, Network, Prior
+        The components.
+    max_epochs : float
+        Upper limit of the epochs; may be infinite.
+    validation, proposal : Validation, Proposal
+        How held-out rows are used, and the paper's proposal.
+    verbose : bool
+        Whether training shows its progress.
+    """
+
+    latent_dim: int | Literal["auto"]
+    objective: Objective
+    noise: Noise
+    network: Network
+    prior: Prior
+    max_epochs: float
+    validation: Validation
+    proposal: Proposal
+    verbose: bool = False

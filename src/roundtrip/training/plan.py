@@ -14,7 +14,7 @@ from roundtrip.training.data import FittingData
 from roundtrip.training.hybrid import Hybrid
 from roundtrip.training.latent_search import search_latent_dim
 from roundtrip.training.loop import TrainingResult
-from roundtrip.training.options import FitOptions
+from roundtrip.training.objective import FitOptions
 from roundtrip.training.run import fit_model
 
 PRIOR_SHARE = 0.02

@@ -14,8 +14,7 @@ from roundtrip.training.batches import Batches
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
 from roundtrip.training.loop import TrainingResult, train
-from roundtrip.training.objective import Randomness
-from roundtrip.training.options import FitOptions
+from roundtrip.training.objective import FitOptions, Randomness
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
 
 SMALLEST_BATCH = 2
@@ -70,14 +69,7 @@ def fit_model(
         rng=streams.training,
         jitter=None if data.steps is None else data.steps.float(),
     )
-    validator = objective.validator(
-        trainer.kept,
-        data,
-        noise=options.noise,
-        validation=options.validation,
-        proposal=options.proposal,
-        seed=streams.validation,
-    )
+    validator = objective.validator(trainer.kept, data, options, streams.validation)
     result = train(
         trainer,
         stream,

@@ -135,7 +135,31 @@ class ConvGenerator(nn.Module):
         return torch.sigmoid(self.last(image)).permute(0, 2, 3, 1).flatten(1)
 
 
-class ConvEncoder(nn.Module):
+class _Downward(nn.Module):
+    """Two convolutions and two fully connected layers; subclasses say where the context joins."""
+
+    def __init__(
+        self,
+        shape: ImageShape,
+        channels: tuple[int, int],
+        inputs: tuple[int, int],
+        widths: tuple[int, int],
+        *,
+        context_dim: int,
+        rng: torch.Generator,
+    ) -> None:
+        # `inputs` are those of the second convolution and of the last layer; `widths` are the
+        # hidden one and that of the outputs.
+        super().__init__()
+        self.shape = shape
+        self.first = _down(shape[2], channels[0], rng)
+        self.second = _down(inputs[0], channels[1], rng)
+        flat = channels[1] * (shape[0] // 4) * (shape[1] // 4)
+        self.third = linear(flat + context_dim, widths[0], rng)
+        self.last = linear(inputs[1], widths[1], rng)
+
+
+class ConvEncoder(_Downward):
     """Flat images, perhaps with a context behind them → `(rows, outputs)`.
 
     >>> import torch
@@ -154,14 +178,10 @@ class ConvEncoder(nn.Module):
         channels: tuple[int, int] = (64, 64),
         rng: torch.Generator,
     ) -> None:
-        super().__init__()
-        height, width, colours = shape
-        self.shape = shape
-        self.first = _down(colours, channels[0], rng)
-        self.second = _down(channels[0], channels[1], rng)
-        flat = channels[1] * (height // 4) * (width // 4)
-        self.third = linear(flat + context_dim, hidden, rng)
-        self.last = linear(hidden, outputs, rng)
+        inputs = (channels[0], hidden)
+        super().__init__(
+            shape, channels, inputs, (hidden, outputs), context_dim=context_dim, rng=rng
+        )
 
     def forward(self, rows: Tensor) -> Tensor:
         """Encode each flat image."""
@@ -170,8 +190,8 @@ class ConvEncoder(nn.Module):
         return self.last(_leaky(self.third(torch.cat([image.flatten(1), context], dim=1))))
 
 
-class ConvDiscriminator(nn.Module):
-    """Flat images with a context behind them → one real-or-fake score a row, `(rows, 1)`.
+class ConvDiscriminator(_Downward):
+    """Flat images with a context behind them → one real-or-fake score per row, `(rows, 1)`.
 
     Several batches may be judged side by side, as by `discriminator`.
 
@@ -190,14 +210,8 @@ class ConvDiscriminator(nn.Module):
         channels: tuple[int, int] = (32, 64),
         rng: torch.Generator,
     ) -> None:
-        super().__init__()
-        height, width, colours = shape
-        self.shape = shape
-        self.first = _down(colours, channels[0], rng)
-        self.second = _down(channels[0] + context_dim, channels[1], rng)
-        flat = channels[1] * (height // 4) * (width // 4)
-        self.third = linear(flat + context_dim, hidden, rng)
-        self.last = linear(hidden + context_dim, 1, rng)
+        inputs = (channels[0] + context_dim, hidden + context_dim)
+        super().__init__(shape, channels, inputs, (hidden, 1), context_dim=context_dim, rng=rng)
         self.norms = nn.ModuleList(
             [nn.BatchNorm2d(channels[0]), nn.BatchNorm2d(channels[1]), nn.BatchNorm1d(hidden)]
         )

@@ -1,0 +1,116 @@
+"""`Scorer`: log densities of rows for outlier detection, and what they consist of."""
+
+import warnings
+from dataclasses import fields
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from roundtrip.density import DensityWarning, Method
+from roundtrip.estimator import Roundtrip
+from roundtrip.io.saved import FileParts, Restoring
+from roundtrip.outliers.blurred import BlurredDensity
+from roundtrip.outliers.columns import GaussianColumns
+from roundtrip.outliers.explanation import Surprises
+
+DRAWS = 2000
+"""From the fitted density, to compare rows with."""
+
+USUAL_DRAWS = 200
+"""Of these, whose medians an explanation is relative to."""
+
+
+class Scorer:
+    """Scores rows by a fitted density, under its own noise or wider one.
+
+    Parameters
+    ----------
+    density : Roundtrip
+        Fitted, in the units of the mapped columns.
+    columns : GaussianColumns or None
+        Map of the columns that comes first.
+    blurred : BlurredDensity or None
+        The density under wide noise; None: scores are those of `density` itself.
+    """
+
+    def __init__(
+        self, density: Roundtrip, columns: GaussianColumns | None, blurred: BlurredDensity | None
+    ) -> None:
+        self.density = density
+        self.columns = columns
+        self.blurred = blurred
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """Log density of `(rows, features)` in the user's units, `(rows,)`."""
+        return self._log_density(self._mapped(rows))
+
+    def draw_scores(self) -> np.ndarray:
+        """Sorted scores of rows that the density draws."""
+        return np.sort(self._log_density(self._draws))
+
+    def surprises(self, rows: np.ndarray) -> Surprises:
+        """-log p(x) of rows in the user's units, part by part."""
+        return self._surprises(self._mapped(rows))
+
+    @cached_property
+    def usual_surprises(self) -> Surprises:
+        """Those of rows that the density draws, whose medians explanations are relative to."""
+        return self._surprises(self._draws[:USUAL_DRAWS])
+
+    @cached_property
+    def _draws(self) -> np.ndarray:
+        """Rows that the fitted density draws, in its own units; always the same ones."""
+        seed = self.density.scoring_seed_ + 2  # others than the codes that scoring uses
+        return np.asarray(self.density.sample(DRAWS, seed))
+
+    def _mapped(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self.columns is None else self.columns.apply(rows)
+
+    def _log_density(self, values: np.ndarray) -> np.ndarray:
+        rows = self.density.schema_.encoded(values)
+        if self.blurred is not None:
+            return self.blurred.log_density(rows.x)
+        with warnings.catch_warnings():
+            # The density of a row far out need not be certain for the row to be an outlier.
+            warnings.simplefilter("ignore", DensityWarning)
+            method, verbose = Method(tol=self.density.tol), bool(self.density.verbose)
+            return self.density.fitted_.density(rows, method, verbose=verbose).log_density
+
+    def _surprises(self, values: np.ndarray) -> Surprises:
+        fitted = self.density.fitted_
+        rows = fitted.schema.encoded(values)
+        if self.blurred is not None:
+            return self.blurred.surprises(rows.x)
+        typical = fitted.schema.encoded(np.median(self._draws, axis=0)[None])
+        device = fitted.model.device
+        return Surprises.of(
+            fitted.model,
+            rows.x.to(device),
+            typical.x[0].to(device),
+            seed=fitted.seed,
+            verbose=bool(self.density.verbose),
+        )
+
+    def file_parts(self) -> FileParts:
+        """What a file holds of it."""
+        columns = {} if self.columns is None else vars(self.columns)
+        parts = FileParts({"sigma": None}, {k: torch.from_numpy(v) for k, v in columns.items()})
+        if self.blurred is not None:
+            parts.content["sigma"] = self.blurred.sigma
+            # Made anew from the generator they would differ a little on another processor.
+            parts.tensors["centres"] = self.blurred.centres
+        parts.add("density", self.density._file_parts())
+        return parts
+
+    @classmethod
+    def from_file_parts(cls, parts: FileParts, how: Restoring) -> "Scorer":
+        """What `file_parts` was made of."""
+        sigma, tensors = parts.content["sigma"], parts.tensors
+        columns = blurred = None
+        if "values" in tensors:
+            names = [item.name for item in fields(GaussianColumns)]
+            columns = GaussianColumns(**{name: tensors[name].numpy() for name in names})
+        if sigma is not None:
+            blurred = BlurredDensity(tensors["centres"].to(how.device), sigma)
+        return cls(Roundtrip._from_file_parts(parts.within("density"), how), columns, blurred)
