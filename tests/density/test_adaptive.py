@@ -5,8 +5,8 @@ import pytest
 import torch
 from oracles import FoldedModel, LinearModel
 
-from roundtrip import RoundtripModel
-from roundtrip.density import DensityWarning, estimate
+from roundtrip import DensityWarning, RoundtripModel
+from roundtrip.density import estimate
 from roundtrip.density.adaptive import _confirm, _round_sizes
 from roundtrip.density.jacobian import generator_jacobian
 from roundtrip.model.core import posterior_outputs
@@ -99,7 +99,7 @@ def test_tighter_tolerance_costs_more_and_gives_more():
     assert len(set(tight.n_evaluations)) > 1  # rows that are done stop costing
 
 
-def test_budget_is_kept_and_failures_are_told_once():
+def test_budget_is_kept_and_failures_are_reported_once():
     folded = FoldedModel(2)
     x = folded.points(20)
     with pytest.warns(DensityWarning, match=r"20 of 20 rows did not converge") as caught:
@@ -117,10 +117,10 @@ def test_evaluations_are_counted_honestly(monkeypatch):
     """What is reported is what G was asked for, besides padding and the bank."""
     folded = FoldedModel(2)
     x = folded.points(1)
-    monkeypatch.setattr("roundtrip.density.importance.EVALUATIONS_PER_CALL", 1)
-    monkeypatch.setattr("roundtrip.density.modes.EVALUATIONS_PER_CALL", 1)
-    monkeypatch.setattr("roundtrip.density.modes.MOST_ROWS_PER_CALL", 1)
-    monkeypatch.setattr("roundtrip.density.starts.BANK_SIZE", 1)
+    monkeypatch.setattr("roundtrip.density.weights.EVALUATIONS_PER_CALL", 1)
+    monkeypatch.setattr("roundtrip.density.starts.modes.EVALUATIONS_PER_CALL", 1)
+    monkeypatch.setattr("roundtrip.density.starts.modes.MOST_ROWS_PER_CALL", 1)
+    monkeypatch.setattr("roundtrip.density.starts.bank.BANK_SIZE", 1)
     calls, expansions = [], []
     folded.model.generator.register_forward_hook(lambda *args: calls.append(args))
 
@@ -128,7 +128,7 @@ def test_evaluations_are_counted_honestly(monkeypatch):
         expansions.append(args)
         return generator_jacobian(*args)
 
-    monkeypatch.setattr("roundtrip.density.modes.generator_jacobian", counted_jacobian)
+    monkeypatch.setattr("roundtrip.density.starts.modes.generator_jacobian", counted_jacobian)
     result = estimate(folded.model, x, tol=0.1)
     # A Jacobian is one call of G and 1 + 2 evaluations; the bank and the check of shapes are
     # two more calls.
@@ -182,11 +182,11 @@ def test_is_the_default_method():
 
 def test_more_latent_dimensions_than_features_and_hardly_any_noise():
     """The precision of z then spans more digits than float64 has."""
-    generator = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     linear = torch.nn.Linear(6, 3).double()
-    linear.weight.data = 3 * torch.randn(3, 6, generator=generator, dtype=torch.float64)
+    linear.weight.data = 3 * torch.randn(3, 6, generator=rng, dtype=torch.float64)
     model = RoundtripModel(linear, torch.nn.Linear(3, 6).double(), 6, 1e-5)
-    x = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    x = torch.randn(5, 3, generator=rng, dtype=torch.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)
         assert np.isfinite(estimate(model, x).log_density).all()

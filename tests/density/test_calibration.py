@@ -32,7 +32,7 @@ DATA = {
 def test_certificate_is_calibrated_on_adversarial_networks(make, latent_dim):
     X = make()
     est = Roundtrip(latent_dim, objective="adversarial", random_state=0).fit(X[:-300])
-    x = est.scaling_.apply(X[-300:])
+    x = est.schema_.scaling.apply(X[-300:])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)
         result = estimate(est.model_, x)

@@ -6,18 +6,16 @@ import torch
 from oracles import LinearModel
 from torch import nn
 
-from roundtrip import RoundtripModel
-from roundtrip.density import DensityWarning, estimate
+from roundtrip import DensityWarning, RoundtripModel
+from roundtrip.density import estimate
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL
 from roundtrip.model.networks import mlp
 
 
 @pytest.fixture
 def network():
-    generator = torch.Generator().manual_seed(0)
-    return RoundtripModel(
-        mlp(3, 4, (64, 64), generator=generator), mlp(4, 3, (32,), generator=generator), 3, 0.2
-    )
+    rng = torch.Generator().manual_seed(0)
+    return RoundtripModel(mlp(3, 4, (64, 64), rng=rng), mlp(4, 3, (32,), rng=rng), 3, 0.2)
 
 
 @pytest.mark.parametrize(

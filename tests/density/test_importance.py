@@ -4,6 +4,7 @@ import torch
 from oracles import LinearModel
 from scipy import stats
 
+from roundtrip.data import Rows
 from roundtrip.density import estimate
 from roundtrip.density.importance import importance_over_sigmas
 from roundtrip.density.proposals import student_t_draws, student_t_log_prob
@@ -85,7 +86,7 @@ def test_all_sigmas_come_from_one_set_of_evaluations():
     linear.model.generator.register_forward_hook(lambda *args: calls.append(args))
     grid = importance_over_sigmas(
         linear.model,
-        torch.from_numpy(x),
+        Rows.without_context(torch.from_numpy(x)),
         n_samples=500,
         scale=0.5,
         df=1.0,

@@ -81,9 +81,9 @@ def test_jacobian_agrees_with_reverse_mode():
 
 
 def test_jacobian_by_hand_agrees_with_forward_mode():
-    generator = torch.Generator().manual_seed(0)
-    G = mlp(3, 5, (16, 16, 16), generator=generator).double()
-    z = torch.randn(7, 3, dtype=torch.float64, generator=generator)
+    rng = torch.Generator().manual_seed(0)
+    G = mlp(3, 5, (16, 16, 16), rng=rng).double()
+    z = torch.randn(7, 3, dtype=torch.float64, generator=rng)
     by_hand = generator_jacobian(RoundtripModel(G, nn.Identity(), 3, 0.1), z)
     hidden_in_a_wrapper = nn.Sequential(G)
     by_torch = generator_jacobian(RoundtripModel(hidden_in_a_wrapper, nn.Identity(), 3, 0.1), z)

@@ -87,9 +87,9 @@ def test_refit_does_not_collapse_on_one_heavy_draw(mixture):
 
 def test_refit_survives_components_that_are_nearly_flat():
     """Rounding may lose the narrow direction of their matrices among the others."""
-    generator = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     for narrowest in 10.0 ** -np.arange(6, 16):
-        turn = torch.linalg.qr(torch.randn(12, 12, generator=generator).double())[0]
+        turn = torch.linalg.qr(torch.randn(12, 12, generator=rng).double())[0]
         widths = torch.ones(12, dtype=torch.float64)
         widths[-3:] = narrowest
         factor = torch.linalg.qr((turn * widths).mT)[1].mT

@@ -7,14 +7,27 @@ import time
 import numpy as np
 import pytest
 
-from roundtrip import Roundtrip
-from roundtrip.training.checkpoint import Checkpoint, CheckpointError, read_checkpoint
+from roundtrip import (
+    MLP,
+    Adversarial,
+    CheckpointError,
+    Hybrid,
+    Likelihood,
+    Residual,
+    Roundtrip,
+    Validation,
+)
+from roundtrip.training.checkpoint import Checkpoint, read_checkpoint
 
-QUICK = {
-    "generator_hidden": (16,),
-    "encoder_hidden": (16,),
-    "batch_size": 32,
-    "min_steps_per_epoch": 10,
+STEPS = {"batch_size": 32, "min_steps_per_epoch": 10}
+QUICK = {"network": Residual(16, 1), "objective": Likelihood(**STEPS)}
+OBJECTIVES = {
+    "likelihood": QUICK,
+    "adversarial": {
+        "network": MLP((16,), (16,)),
+        "objective": Adversarial(pool_size=3, **STEPS),
+    },
+    "hybrid": {"network": Residual(16, 1), "objective": Hybrid(pool_size=3, **STEPS)},
 }
 
 
@@ -43,16 +56,16 @@ def fit_killed_after(epochs, X, path, monkeypatch, **settings):
         patched.setattr(Checkpoint, "keep", keep_and_die)
         patched.setattr("roundtrip.training.checkpoint.LARGEST_SHARE", np.inf)
         with pytest.raises(Killed):
-            Roundtrip(**QUICK, **settings).fit(X, checkpoint=path)
+            Roundtrip(**(QUICK | settings)).fit(X, checkpoint=path)
 
 
-@pytest.mark.parametrize("objective", ["likelihood", "adversarial", "hybrid"])
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
 def test_resumed_fit_is_the_undisturbed_fit(objective, X, tmp_path, monkeypatch):
-    settings = {"objective": objective, "max_epochs": 4, "random_state": 0, "pool_size": 3}
-    undisturbed = Roundtrip(**QUICK, **settings).fit(X)
+    settings = {**objective, "max_epochs": 4, "random_state": 0}
+    undisturbed = Roundtrip(**settings).fit(X)
     path = tmp_path / "state.ckpt"
     fit_killed_after(2, X, path, monkeypatch, **settings)
-    resumed = Roundtrip(**QUICK, **settings).fit(X, checkpoint=path)
+    resumed = Roundtrip(**settings).fit(X, checkpoint=path)
     assert resumed.n_iter_ == 4
     for name in ("validation_log_likelihood", "learning_rate"):
         assert resumed.history_[name] == undisturbed.history_[name]
@@ -71,10 +84,10 @@ def test_resumes_within_the_search_of_the_latent_dimension(rng, tmp_path, monkey
     np.testing.assert_array_equal(resumed.transform(X), undisturbed.transform(X))
 
 
-def test_without_a_seed_the_fit_goes_on_with_the_same_split(X, tmp_path, monkeypatch):
+def test_without_a_seed_the_fit_resumes_with_the_same_split(X, tmp_path, monkeypatch):
     path = tmp_path / "state.ckpt"
     fit_killed_after(2, X, path, monkeypatch, max_epochs=3)
-    first = read_checkpoint(path)["states"]["fitting"]["progress"]["result"]["history"]
+    first = read_checkpoint(path)["states"]["training"]["progress"]["result"]["history"]
     resumed = Roundtrip(**QUICK, max_epochs=3).fit(X, checkpoint=path)
     scores = resumed.history_["validation_log_likelihood"]
     assert scores[:2] == first["validation_log_likelihood"]
@@ -84,7 +97,8 @@ def test_a_finished_fit_is_not_repeated(X, tmp_path, monkeypatch):
     path = tmp_path / "state.ckpt"
     est = Roundtrip(**QUICK, max_epochs=2, random_state=0).fit(X, checkpoint=path)
     monkeypatch.setattr(
-        "roundtrip.training.likelihood.LikelihoodObjective.step", lambda *_: pytest.fail("trains")
+        "roundtrip.training.likelihood_trainer.LikelihoodTrainer.step",
+        lambda *_: pytest.fail("trains"),
     )
     again = Roundtrip(**QUICK, max_epochs=2, random_state=0).fit(X, checkpoint=path)
     np.testing.assert_array_equal(again.transform(X), est.transform(X))
@@ -92,7 +106,8 @@ def test_a_finished_fit_is_not_repeated(X, tmp_path, monkeypatch):
 
 def test_time_spent_before_the_kill_counts(X, tmp_path):
     path = tmp_path / "state.ckpt"
-    settings = {**QUICK, "random_state": 0, "latent_dim": 2, "patience": 10_000}
+    validation = Validation(patience=10_000)
+    settings = {**QUICK, "random_state": 0, "latent_dim": 2, "validation": validation}
     Roundtrip(**settings).fit(X, max_time=1.5, checkpoint=path)
     start = time.perf_counter()
     est = Roundtrip(**settings).fit(X, max_time=1.5, checkpoint=path)
@@ -131,10 +146,10 @@ def test_damaged_checkpoints_are_refused(X, tmp_path, rng):
 
 TRAIN = """
 import sys, numpy as np
-from roundtrip import Roundtrip
+from roundtrip import Likelihood, Residual, Roundtrip
 X = np.load(sys.argv[1])
-est = Roundtrip(latent_dim=2, max_epochs=30, random_state=0, generator_hidden=(16,),
-                encoder_hidden=(16,), min_steps_per_epoch=30).fit(X, checkpoint=sys.argv[2])
+est = Roundtrip(latent_dim=2, max_epochs=30, random_state=0, network=Residual(16, 1),
+                objective=Likelihood(min_steps_per_epoch=30)).fit(X, checkpoint=sys.argv[2])
 print(max(est.history_["validation_log_likelihood"]))
 """
 

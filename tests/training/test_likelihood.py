@@ -7,21 +7,24 @@ import pytest
 import torch
 from oracles import LinearModel
 
-from roundtrip import DensityWarning, Roundtrip, RoundtripModel
+from roundtrip import DensityWarning, Likelihood, Residual, Roundtrip, RoundtripModel
+from roundtrip.data import Rows
 from roundtrip.density import estimate
 from roundtrip.model.core import posterior_outputs
 from roundtrip.model.networks import ResidualMLP, mlp
 from roundtrip.model.noise import ConstantGaussian
-from roundtrip.training import BoundValidation, LikelihoodObjective, train
 from roundtrip.training.batches import Batches
 from roundtrip.training.bound import importance_weighted_bound
 from roundtrip.training.flat import flattened
+from roundtrip.training.likelihood_trainer import LikelihoodTrainer
+from roundtrip.training.loop import train
 from roundtrip.training.principal import start_at_principal_components
+from roundtrip.training.validation import BoundValidation
 
 
 def residual_model(latent_dim, features, *, sigma=0.5):
-    generator = torch.Generator().manual_seed(0)
-    sizes = {"width": 16, "blocks": 1, "generator": generator}
+    rng = torch.Generator().manual_seed(0)
+    sizes = {"width": 16, "blocks": 1, "rng": rng}
     code = posterior_outputs(latent_dim)
     return RoundtripModel(
         ResidualMLP(latent_dim, features, linear_outputs=features, **sizes),
@@ -35,12 +38,12 @@ def residual_model(latent_dim, features, *, sigma=0.5):
 def correlated(rows=4000, seed=0):
     rng = np.random.default_rng(seed)
     mixing = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [0.2, -0.5, 0.1]])
-    return torch.from_numpy(rng.normal(size=(rows, 3)) @ mixing.T + 0.3)
+    return Rows.without_context(torch.from_numpy(rng.normal(size=(rows, 3)) @ mixing.T + 0.3))
 
 
-def gaussian_log_likelihood(data):
-    covariance = torch.cov(data.mT, correction=0)
-    return float(-0.5 * (torch.logdet(2 * math.pi * covariance) + data.shape[1]))
+def gaussian_log_likelihood(x):
+    covariance = torch.cov(x.mT, correction=0)
+    return float(-0.5 * (torch.logdet(2 * math.pi * covariance) + x.shape[1]))
 
 
 def test_principal_components_start_at_the_best_linear_model():
@@ -49,29 +52,30 @@ def test_principal_components_start_at_the_best_linear_model():
     model = residual_model(2, 3)
     start_at_principal_components(model, data)
     bound = importance_weighted_bound(
-        model, data.float(), n_draws=1, generator=torch.Generator().manual_seed(1)
+        model, data.to(torch.float32), n_draws=1, rng=torch.Generator().manual_seed(1)
     )
     # q is the exact posterior: the bound is log p(x) whatever the draw.
     again = importance_weighted_bound(
-        model, data.float(), n_draws=1, generator=torch.Generator().manual_seed(2)
+        model, data.to(torch.float32), n_draws=1, rng=torch.Generator().manual_seed(2)
     )
     assert (bound - again).abs().max() < 0.1  # float32, and a smallest width of the posterior
     assert abs((bound - again).mean()) < 1e-3
     mean = bound.mean().item()
-    assert mean == pytest.approx(gaussian_log_likelihood(data), abs=0.02)
+    assert mean == pytest.approx(gaussian_log_likelihood(data.x), abs=0.02)
 
 
 @pytest.mark.parametrize("n_draws", [1, 8])
 def test_the_bound_is_below_the_log_density_and_rises_with_draws(n_draws):
     linear = LinearModel(2, 3, sigma=0.5)
-    x = torch.from_numpy(linear.points(400))
+    x = linear.points(400)
+    rows = Rows.without_context(torch.from_numpy(x).float())
     model = residual_model(2, 3)
     start_at_principal_components(model, correlated())  # a posterior of another model
     model.generator = linear.model.generator
-    exact = linear.log_density(x.numpy())
-    generator = torch.Generator().manual_seed(0)
+    exact = linear.log_density(x)
+    rng = torch.Generator().manual_seed(0)
     few, many = (
-        importance_weighted_bound(model, x.float(), n_draws=k, generator=generator).double()
+        importance_weighted_bound(model, rows, n_draws=k, rng=rng).double()
         for k in (n_draws, 50 * n_draws)
     )
     assert few.mean() < many.mean() < exact.mean() + 0.05
@@ -83,7 +87,7 @@ def test_gradient_of_the_bound_vanishes_at_the_exact_posterior():
     model = residual_model(2, 3)
     start_at_principal_components(model, correlated())
     bound = importance_weighted_bound(
-        model, data.float(), n_draws=1, generator=torch.Generator().manual_seed(3)
+        model, data.to(torch.float32), n_draws=1, rng=torch.Generator().manual_seed(3)
     ).mean()
     (gradient,) = torch.autograd.grad(bound, model.encoder.last.bias)
     assert gradient[:2].abs().max() < 0.05
@@ -93,35 +97,30 @@ def test_gradient_of_the_bound_vanishes_at_the_exact_posterior():
 def test_training_reaches_what_a_line_cannot():
     rng = np.random.default_rng(0)
     z = rng.normal(size=4000)
-    data = torch.from_numpy(np.c_[z, z**2] + 0.1 * rng.normal(size=(4000, 2)))
-    data = (data - data.mean(0)) / data.std(0)
+    x = torch.from_numpy(np.c_[z, z**2] + 0.1 * rng.normal(size=(4000, 2)))
+    data = Rows.without_context((x - x.mean(0)) / x.std(0))
     model = residual_model(1, 2)
     start_at_principal_components(model, data)
-    generator = torch.Generator().manual_seed(0)
-    objective = LikelihoodObjective(
-        model, n_draws=1, learning_rate=5e-3, averaging=0.9, generator=generator
-    )
-    validation = BoundValidation(objective.kept, data[:500].float(), n_samples=20, seed=0)
+    rng = torch.Generator().manual_seed(0)
+    trainer = LikelihoodTrainer(model, draws=1, learning_rate=5e-3, averaging=0.9, rng=rng)
+    data = data.to(torch.float32)
+    validation = BoundValidation(trainer.kept, data[:500], draws=20, seed=0)
     before = validation(0)
-    stream = Batches(data[500:].float(), 128, sampling="shuffle", generator=generator)
-    result = train(objective, stream, validation, steps_per_epoch=100, max_epochs=12, patience=12)
+    stream = Batches(data[500:], 128, sampling="shuffle", rng=rng)
+    result = train(trainer, stream, validation, steps_per_epoch=100, max_epochs=12, patience=12)
     scores = result.history["validation_log_likelihood"]
     assert max(scores) > before + 0.5
     assert validation(0) == pytest.approx(max(scores))
 
 
 def test_learning_rate_warms_up_and_falls_to_zero():
-    objective = LikelihoodObjective(
-        residual_model(1, 2),
-        n_draws=1,
-        learning_rate=1.0,
-        averaging=0.0,
-        generator=torch.Generator(),
+    trainer = LikelihoodTrainer(
+        residual_model(1, 2), draws=1, learning_rate=1.0, averaging=0.0, rng=torch.Generator()
     )
     rates = []
     for step in range(1000):
-        objective.schedule(step / 999)
-        rates.append(objective._adam.param_groups[0]["lr"])
+        trainer.schedule(step / 999)
+        rates.append(trainer._adam.param_groups[0]["lr"])
     assert rates[0] < 0.05
     assert 0.8 < max(rates) <= 1.0
     assert rates[-1] == pytest.approx(0.0, abs=1e-6)
@@ -139,7 +138,7 @@ def test_densities_from_the_encoders_posterior_are_exact(skill):
         p.detach().double() for p in (model.generator.direct, model.generator.last.bias)
     )
     covariance = weight @ weight.mT + model.sigma.square() * torch.eye(3)
-    x = data[:40]
+    x = data[:40].x
     exact = torch.distributions.MultivariateNormal(bias, covariance).log_prob(x).numpy()
     result = estimate(model, x)
     assert result.converged.all()
@@ -183,8 +182,8 @@ def test_rows_that_the_encoder_does_not_know_are_found():
 
 
 def test_flat_weights_are_the_weights():
-    generator = torch.Generator().manual_seed(0)
-    network = mlp(2, 3, (4, 4), generator=generator)
+    rng = torch.Generator().manual_seed(0)
+    network = mlp(2, 3, (4, 4), rng=rng)
     before = copy.deepcopy(network)
     (flat,) = flattened(network.parameters())
     network(torch.ones(1, 2)).sum().backward()
@@ -198,9 +197,10 @@ def test_flat_weights_are_the_weights():
 
 def test_a_fitted_model_has_tensors_of_its_own(rng):
     """Views of one tensor would be written whole, once for each, by pickle."""
-    est = Roundtrip(
-        1, averaging=0.0, generator_hidden=(16,), encoder_hidden=(16,), max_epochs=1
-    ).fit(rng.normal(size=(40, 2)))
+    objective = Likelihood(averaging=0.0, min_steps_per_epoch=4)
+    est = Roundtrip(1, objective=objective, network=Residual(16, 1), max_epochs=1).fit(
+        rng.normal(size=(40, 2))
+    )
     for parameter in est.model_.parameters():
         assert parameter.untyped_storage().nbytes() == parameter.nbytes
         assert parameter.grad is None

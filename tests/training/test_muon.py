@@ -39,7 +39,7 @@ def test_minimises_a_quadratic():
     assert (weights - target).abs().max() < 0.02
 
 
-def test_goes_on_from_its_state():
+def test_resumes_from_its_state():
     gradients = torch.randn(6, 2, 4, 4, generator=torch.Generator().manual_seed(0))
     weights = torch.zeros(2, 4, 4)
     optimizer = Muon([weights], lr=0.1)
@@ -57,16 +57,16 @@ def test_goes_on_from_its_state():
 
 
 def test_hidden_weights_are_those_between_hidden_layers():
-    generator = torch.Generator().manual_seed(0)
-    residual = ResidualMLP(2, 5, width=8, blocks=2, linear_outputs=3, generator=generator)
+    rng = torch.Generator().manual_seed(0)
+    residual = ResidualMLP(2, 5, width=8, blocks=2, linear_outputs=3, rng=rng)
     assert [w.shape for w in hidden_weights(residual)] == [(8, 8)] * 4
-    plain = mlp(2, 3, (8, 8, 6), generator=generator)
+    plain = mlp(2, 3, (8, 8, 6), rng=rng)
     assert [w.shape for w in hidden_weights(plain)] == [(8, 8), (6, 8)]
-    assert hidden_weights(mlp(2, 3, (8,), generator=generator)) == []
+    assert hidden_weights(mlp(2, 3, (8,), rng=rng)) == []
 
 
 def test_stacks_are_the_weights_and_gradients():
-    plain = mlp(2, 3, (8, 8, 8, 6), generator=torch.Generator().manual_seed(0))
+    plain = mlp(2, 3, (8, 8, 8, 6), rng=torch.Generator().manual_seed(0))
     hidden = hidden_weights(plain)
     stacks = stacked(hidden)
     assert [stack.shape for stack in stacks] == [(2, 8, 8), (1, 6, 8)]

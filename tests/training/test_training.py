@@ -10,10 +10,13 @@ from oracles import LinearModel
 from sklearn.exceptions import ConvergenceWarning
 
 from roundtrip import RoundtripModel
+from roundtrip.data import Rows
 from roundtrip.model.networks import discriminator, mlp
-from roundtrip.training import AdversarialObjective, SigmaValidation, train
+from roundtrip.training.adversarial_trainer import AdversarialTrainer
 from roundtrip.training.batches import Batches
+from roundtrip.training.loop import train
 from roundtrip.training.pool import FakePool
+from roundtrip.training.validation import SigmaValidation
 
 
 class Setup:
@@ -28,46 +31,46 @@ class Setup:
         selection_epochs=None,
         batch_norm_in_g=False,
     ):
-        generator = torch.Generator().manual_seed(0)
-        self.data = torch.randn(rows, 3, generator=generator)
-        G = mlp(2, 3, (16, 16), generator=generator)
+        rng = torch.Generator().manual_seed(0)
+        self.data = Rows.without_context(torch.randn(rows, 3, generator=rng))
+        G = mlp(2, 3, (16, 16), rng=rng)
         if batch_norm_in_g:
             G = torch.nn.Sequential(G, torch.nn.BatchNorm1d(3))
-        model = RoundtripModel(G, mlp(3, 2, (16,), generator=generator), 2, 1.0)
-        self.objective = AdversarialObjective(
+        model = RoundtripModel(G, mlp(3, 2, (16,), rng=rng), 2, 1.0)
+        self.trainer = AdversarialTrainer(
             model,
-            discriminator(3, (16, 16), generator=generator),
-            discriminator(2, (16, 16), generator=generator),
+            discriminator(3, (16, 16), rng=rng),
+            discriminator(2, (16, 16), rng=rng),
             alpha=10.0,
             beta=10.0,
             learning_rate=learning_rate,
             pool_size=5,
             averaging=averaging,
-            generator=generator,
+            rng=rng,
         )
         self.validation = SigmaValidation(
-            self.objective.kept,
-            self.data[:50].double(),
+            self.trainer.kept,
+            self.data[:50].to(torch.float64),
             sigmas=(0.05, 0.2, 1.0),
             selection_epochs=selection_epochs,
-            n_samples=50,
+            draws=50,
             scale=0.5,
             df=1.0,
             seed=0,
         )
-        self.stream = Batches(self.data, 32, sampling="shuffle", generator=generator)
+        self.stream = Batches(self.data, 32, sampling="shuffle", rng=rng)
 
     def train(self, **settings):
         settings = {"steps_per_epoch": 4, "max_epochs": 3, "patience": 10} | settings
-        return train(self.objective, self.stream, self.validation, **settings)
+        return train(self.trainer, self.stream, self.validation, **settings)
 
 
 @pytest.mark.parametrize("averaging", [0.0, 0.9])
 def test_training_changes_every_weight_of_every_network(averaging):
     setup = Setup(averaging=averaging)
-    before = copy.deepcopy(setup.objective.networks.state_dict())
+    before = copy.deepcopy(setup.trainer.networks.state_dict())
     setup.train()
-    after = setup.objective.networks.state_dict()
+    after = setup.trainer.networks.state_dict()
     still = [
         name
         for name, value in after.items()
@@ -82,14 +85,15 @@ def test_training_changes_every_weight_of_every_network(averaging):
 def test_losses_and_gradients_are_those_of_the_paper(batch_norm_in_g):
     """Eq. (13)-(15), computed by hand on the first batch."""
     setup = Setup(batch_norm_in_g=batch_norm_in_g)
-    networks = copy.deepcopy(setup.objective.networks).train()
+    networks = copy.deepcopy(setup.trainer.networks).train()
     G, H = networks["model"].generator, networks["model"].encoder
     D_x, D_z = networks["discriminator_x"], networks["discriminator_z"]
-    x = setup.data[:32]
-    state = setup.objective._generator.get_state()
-    losses = setup.objective.step(x)
-    setup.objective._generator.set_state(state)
-    z = torch.randn(32, 2, generator=setup.objective._generator)
+    rows = setup.data[:32]
+    x = rows.x
+    state = setup.trainer._rng.get_state()
+    losses = setup.trainer.step(rows)
+    setup.trainer._rng.set_state(state)
+    z = torch.randn(32, 2, generator=setup.trainer._rng)
     fake_x, fake_z = G(z).detach(), H(x).detach()
     expected = {
         "g_adversarial": ((D_x(G(z)) - 1) ** 2).mean(),
@@ -117,7 +121,7 @@ def test_losses_and_gradients_are_those_of_the_paper(batch_norm_in_g):
         weights = [p for n, p in networks[name].named_parameters() if "noise" not in n]
         by_hand = torch.autograd.grad(loss, weights, retain_graph=True)
         stepped = [
-            p.grad for n, p in setup.objective.networks[name].named_parameters() if "noise" not in n
+            p.grad for n, p in setup.trainer.networks[name].named_parameters() if "noise" not in n
         ]
         for ours, theirs in zip(stepped, by_hand, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
@@ -129,7 +133,7 @@ def test_best_weights_are_restored():
     history = result.history["validation_log_likelihood"]
     assert result.best_epoch == 1 + int(np.argmax(history))
     assert setup.validation(1) == pytest.approx(max(history))
-    assert setup.objective.kept.sigma.item() == result.history["sigma"][result.best_epoch - 1]
+    assert setup.trainer.kept.sigma.item() == result.history["sigma"][result.best_epoch - 1]
 
 
 def test_patience_stops_training():
@@ -162,17 +166,17 @@ def test_patience_waits_until_sigma_is_settled():
 def test_sigma_is_settled_after_the_selection_epochs():
     setup = Setup(selection_epochs=2)
     for epoch in (2, 3):
-        setup.objective.kept.noise.set_sigma(0.3)  # not on the grid
+        setup.trainer.kept.noise.set_sigma(0.3)  # not on the grid
         setup.validation(epoch)
-        assert (setup.objective.kept.sigma.item() == pytest.approx(0.3)) == (epoch == 3)
+        assert (setup.trainer.kept.sigma.item() == pytest.approx(0.3)) == (epoch == 3)
 
 
 def test_a_settled_sigma_stays_while_weights_are_averaged():
     setup = Setup(averaging=0.9)
-    setup.objective.kept.noise.set_sigma(0.2)
+    setup.trainer.kept.noise.set_sigma(0.2)
     for _ in range(5):
-        setup.objective.step(next(setup.stream))
-    assert setup.objective.kept.sigma.item() == pytest.approx(0.2, rel=1e-6)
+        setup.trainer.step(next(setup.stream))
+    assert setup.trainer.kept.sigma.item() == pytest.approx(0.2, rel=1e-6)
 
 
 def test_only_epochs_with_the_settled_sigma_compete():
@@ -195,18 +199,25 @@ def test_only_epochs_with_the_settled_sigma_compete():
 
 def test_sigma_is_the_likeliest_of_the_grid():
     linear = LinearModel(2, 3, sigma=0.5)
-    x = torch.from_numpy(linear.points(300))
+    x = linear.points(300)
     validation = SigmaValidation(
-        linear.model, x, sigmas=(0.1, 0.5, 2.0), selection_epochs=None, n_samples=2000,
-        scale=0.5, df=1.0, seed=0, log_det=3.0,
-    )  # fmt: skip
+        linear.model,
+        Rows.without_context(torch.from_numpy(x)),
+        sigmas=(0.1, 0.5, 2.0),
+        selection_epochs=None,
+        draws=2000,
+        scale=0.5,
+        df=1.0,
+        seed=0,
+        log_det=3.0,
+    )
     linear.model.noise.set_sigma(9.0)
     score = validation(1)
     assert linear.model.sigma.item() == pytest.approx(0.5)
-    assert score == pytest.approx(linear.log_density(x.numpy()).mean() + 3.0, abs=0.02)
+    assert score == pytest.approx(linear.log_density(x).mean() + 3.0, abs=0.02)
 
 
-def test_history_has_every_loss_an_epoch():
+def test_history_has_every_loss_of_every_epoch():
     history = Setup().train(max_epochs=3).history
     assert set(history) == {
         "g_adversarial", "h_adversarial", "roundtrip_x", "roundtrip_z", "d_x", "d_z",
@@ -219,23 +230,23 @@ def test_history_has_every_loss_an_epoch():
 @pytest.mark.parametrize("times", [1, 5])
 def test_divergence_goes_back_to_good_weights(times):
     setup = Setup()
-    step, calls = setup.objective.step, []
+    step, calls = setup.trainer.step, []
 
     def sometimes_nan(x):
         calls.append(x)
         losses = step(x)
         if len(calls) in range(6, 6 + times):
             with torch.no_grad():
-                setup.objective.model.generator[0].weight.fill_(math.nan)
+                setup.trainer.model.generator[0].weight.fill_(math.nan)
             losses["d_x"] = torch.tensor(math.nan)
         return losses
 
-    setup.objective.step = sometimes_nan
+    setup.trainer.step = sometimes_nan
     with pytest.warns(ConvergenceWarning, match=f"diverged {min(times, 4)} time"):
         result = setup.train(max_epochs=4)
-    weights = setup.objective.networks.state_dict().values()
+    weights = setup.trainer.networks.state_dict().values()
     assert all(torch.isfinite(value).all() for value in weights)
-    assert setup.objective.learning_rate == pytest.approx(1e-3 / 2 ** min(times, 3))
+    assert setup.trainer.learning_rate == pytest.approx(1e-3 / 2 ** min(times, 3))
     assert (result.stopped_by, result.n_epochs) == (
         ("max_epochs", 4) if times == 1 else ("divergence", 1)
     )
@@ -247,16 +258,16 @@ def test_a_collapse_is_taken_back_like_a_divergence():
     for largest_fall, kept, rate in ((20.0, [-10, -9, -8, -7], 5e-4), (math.inf, script, 1e-3)):
         setup = Setup()
         bounds = iter([bound for bound in script for _ in range(4)])  # steps of an epoch
-        step = setup.objective.step
-        setup.objective.step = lambda x, step=step, bounds=bounds: (
+        step = setup.trainer.step
+        setup.trainer.step = lambda x, step=step, bounds=bounds: (
             step(x) | {"bound": torch.tensor(next(bounds))}
         )
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = setup.train(max_epochs=len(kept), largest_fall=largest_fall)
         assert result.history["bound"] == kept
-        assert setup.objective.learning_rate == rate
-        assert any("collapsed" in str(each.message) for each in told) == (rate < 1e-3)
+        assert setup.trainer.learning_rate == rate
+        assert any("collapsed" in str(each.message) for each in caught) == (rate < 1e-3)
 
 
 def test_nan_from_the_first_step_leaves_finite_weights():
@@ -264,7 +275,7 @@ def test_nan_from_the_first_step_leaves_finite_weights():
     with pytest.warns(ConvergenceWarning, match="those it began with"):
         result = setup.train()
     assert result.best_epoch == 0
-    weights = setup.objective.networks.state_dict().values()
+    weights = setup.trainer.networks.state_dict().values()
     assert all(torch.isfinite(value).all() for value in weights)
 
 
@@ -279,7 +290,7 @@ def ctrl_c():
 @pytest.mark.usefixtures("ctrl_c")
 def test_interrupt_keeps_the_best_weights_so_far():
     setup = Setup()
-    step, calls = setup.objective.step, []
+    step, calls = setup.trainer.step, []
 
     def interrupted(x):
         calls.append(x)
@@ -287,7 +298,7 @@ def test_interrupt_keeps_the_best_weights_so_far():
             signal.raise_signal(signal.SIGINT)
         return step(x)
 
-    setup.objective.step = interrupted
+    setup.trainer.step = interrupted
     with pytest.warns(ConvergenceWarning, match="interrupted after 3 epochs"):
         result = setup.train(max_epochs=100)
     assert (result.stopped_by, result.n_epochs) == ("interrupt", 3)
@@ -295,15 +306,15 @@ def test_interrupt_keeps_the_best_weights_so_far():
 
 
 def test_batches_with_replacement_and_shuffled():
-    data = torch.arange(10.0)[:, None]
-    shuffled = Batches(data, 5, sampling="shuffle", generator=torch.Generator().manual_seed(0))
+    data = Rows.without_context(torch.arange(10.0)[:, None])
+    shuffled = Batches(data, 5, sampling="shuffle", rng=torch.Generator().manual_seed(0))
     for _ in range(3):
-        assert sorted(torch.cat([next(shuffled), next(shuffled)]).flatten()) == list(range(10))
-    drawn = Batches(data, 1000, sampling="replacement", generator=torch.Generator().manual_seed(0))
-    counts = torch.bincount(next(drawn)[:, 0].long())
+        assert sorted(torch.cat([next(shuffled).x, next(shuffled).x]).flatten()) == list(range(10))
+    drawn = Batches(data, 1000, sampling="replacement", rng=torch.Generator().manual_seed(0))
+    counts = torch.bincount(next(drawn).x[:, 0].long())
     assert counts.min() > 50
-    small = Batches(data[:3], 7, sampling="shuffle", generator=torch.Generator().manual_seed(0))
-    assert next(small).shape == (7, 1)
+    small = Batches(data[:3], 7, sampling="shuffle", rng=torch.Generator().manual_seed(0))
+    assert next(small).x.shape == (7, 1)
 
 
 def test_pool_mixes_old_and_new():
@@ -320,22 +331,22 @@ def test_pool_mixes_old_and_new():
 
 def test_averaging_is_the_running_mean_of_the_weights():
     setup = Setup(averaging=0.9)
-    objective = setup.objective
-    assert objective.kept is not objective.model
-    expected = [p.detach().clone() for p in objective.kept.parameters()]
+    trainer = setup.trainer
+    assert trainer.kept is not trainer.model
+    expected = [p.detach().clone() for p in trainer.kept.parameters()]
     for step in range(1, 120):
-        objective.step(setup.data[:32])
+        trainer.step(setup.data[:32])
         decay = min(0.9, (1 + step) / (10 + step))
         expected = [
             decay * old + (1 - decay) * new.detach()
-            for old, new in zip(expected, objective.model.parameters(), strict=True)
+            for old, new in zip(expected, trainer.model.parameters(), strict=True)
         ]
-    for average, by_hand in zip(objective.kept.parameters(), expected, strict=True):
+    for average, by_hand in zip(trainer.kept.parameters(), expected, strict=True):
         torch.testing.assert_close(average, by_hand, rtol=1e-4, atol=1e-6)
 
 
 def test_optimiser_is_the_authors_adam():
-    objective = Setup().objective
-    for optimizer in (objective._optimizer_gh, objective._optimizer_d):
+    trainer = Setup().trainer
+    for optimizer in (trainer._optimizer_gh, trainer._optimizer_d):
         assert optimizer.defaults["betas"] == (0.5, 0.9)
         assert optimizer.defaults["lr"] == 1e-3

@@ -1,11 +1,15 @@
 import numpy as np
 import pytest
 
-from roundtrip import Roundtrip
-from roundtrip.training import LikelihoodObjective
+from roundtrip import MLP, Adversarial, Likelihood, Residual, Roundtrip, Validation
+from roundtrip.training.likelihood_trainer import LikelihoodTrainer
 from roundtrip.training.run import fit_model
 
-QUICK = {"generator_hidden": (16,), "encoder_hidden": (16,), "batch_size": 32, "random_state": 0}
+QUICK = {
+    "network": Residual(16, 1),
+    "objective": Likelihood(batch_size=32, min_steps_per_epoch=2),
+    "random_state": 0,
+}
 
 
 @pytest.fixture(name="X")
@@ -14,23 +18,23 @@ def table(rng):
 
 
 def test_tries_and_keeps_what_it_tried(X):
-    est = Roundtrip(**QUICK, max_epochs=60, min_steps_per_epoch=2).fit(X)
+    est = Roundtrip(**QUICK, max_epochs=60).fit(X)
     assert list(est.latent_dims_tried_) == [2, 3, 4]
     assert est.model_.latent_dim == est.latent_dim_
 
 
 @pytest.mark.parametrize(("ahead", "chosen"), [(0.19, 3), (0.21, 2)])
 def test_another_than_the_default_must_be_clearly_ahead(ahead, chosen, X, monkeypatch):
-    """By 0.05 nats a feature, of which there are four."""
+    """By 0.05 nats per feature, of which there are four."""
     scores = {2: 1.0 + ahead, 3: 1.0, 4: 0.5}
 
-    def trial(settings, data, *, latent_dim, **arguments):
-        model, result = fit_model(settings, data, latent_dim=latent_dim, **arguments)
+    def trial(options, data, *, latent_dim, **arguments):
+        model, result = fit_model(options, data, latent_dim=latent_dim, **arguments)
         result.history["validation_log_likelihood"] = [scores[latent_dim]]
         return model, result
 
     monkeypatch.setattr("roundtrip.training.latent_search.fit_model", trial)
-    est = Roundtrip(**QUICK, max_epochs=60, min_steps_per_epoch=2).fit(X)
+    est = Roundtrip(**QUICK, max_epochs=60).fit(X)
     assert est.latent_dims_tried_ == scores
     assert est.latent_dim_ == chosen
 
@@ -40,11 +44,15 @@ def test_another_than_the_default_must_be_clearly_ahead(ahead, chosen, X, monkey
     [
         {"max_epochs": 3},  # too short for trials
         {"latent_dim": 2, "max_epochs": 60},
-        {"objective": "adversarial", "max_epochs": 60, "generator_hidden": (8,)},
+        {
+            "objective": Adversarial(batch_size=32, min_steps_per_epoch=2),
+            "network": MLP((8,), (16,)),
+            "max_epochs": 60,
+        },
     ],
 )
 def test_no_trials(settings, X):
-    est = Roundtrip(**(QUICK | {"min_steps_per_epoch": 2} | settings)).fit(X)
+    est = Roundtrip(**(QUICK | settings)).fit(X)
     assert est.latent_dims_tried_ == {}
 
 
@@ -52,31 +60,33 @@ def test_finds_the_number_of_dimensions_that_the_data_has(rng):
     """Eight columns that follow from four numbers need no eight; three of them are too few."""
     z = rng.normal(size=(3000, 4))
     X = np.c_[z, np.sin(2 * z)] + 0.05 * rng.normal(size=(3000, 8))
-    networks = {"generator_hidden": (32,), "encoder_hidden": (32,)}
-    est = Roundtrip(**networks, patience=2, random_state=0).fit(X)
+    est = Roundtrip(network=Residual(32, 1), validation=Validation(patience=2), random_state=0).fit(
+        X
+    )
     assert est.latent_dim_ in (4, 5)
 
 
 def test_time_for_trials_is_part_of_max_time(X, monkeypatch):
     monkeypatch.setattr("roundtrip.training.latent_search.SHORTEST_TRIAL_SECONDS", 0.1)
-    est = Roundtrip(**QUICK).fit(X, max_time=4.0)
+    est = Roundtrip(**QUICK).set_params(objective__min_steps_per_epoch=100).fit(X, max_time=4.0)
     assert len(est.latent_dims_tried_) == 3
     assert 2.8 < est.history_["seconds"][-1] < 3.6  # what trials of 0.2 s each leave over
 
 
 def test_interrupt_of_a_trial_ends_the_fit(X, monkeypatch):
-    step, taken = LikelihoodObjective.step, 0
+    step, taken = LikelihoodTrainer.step, 0
 
-    def step_until_interrupt(self, x):
+    def step_until_interrupt(self, rows):
         nonlocal taken
         taken += 1
         if taken > 25:
             raise KeyboardInterrupt
-        return step(self, x)
+        return step(self, rows)
 
-    monkeypatch.setattr(LikelihoodObjective, "step", step_until_interrupt)
+    monkeypatch.setattr(LikelihoodTrainer, "step", step_until_interrupt)
+    est = Roundtrip(**QUICK, max_epochs=60).set_params(objective__min_steps_per_epoch=20)
     with pytest.warns(UserWarning, match="interrupted"):
-        est = Roundtrip(**QUICK, max_epochs=60, min_steps_per_epoch=20).fit(X)
+        est.fit(X)
     assert est.stopped_by_ == "interrupt"
     assert taken == 26
     assert list(est.latent_dims_tried_) == [2]

@@ -27,8 +27,8 @@ def noise(request):
 
 @pytest.fixture
 def outputs(noise):
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(3, noise.n_outputs, generator=generator, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(0)
+    return torch.randn(3, noise.n_outputs, generator=rng, dtype=torch.float64)
 
 
 def test_every_feature_integrates_to_one(noise, outputs):
@@ -91,10 +91,10 @@ def test_no_width_goes_below_the_floor():
 
 
 def mixture_arguments(leading, boxes):
-    generator = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
 
     def normal(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+        return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
     rows, features, gaussians = 5, 2, 3
     of_z = (*leading, rows, features)
