@@ -16,10 +16,19 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/python examples/demo.py
 
+# In these files, which users call, every parameter is documented; elsewhere what is documented is
+# documented right.
+PUBLIC := $(addprefix src/roundtrip/,estimator.py classifier.py loading.py plots.py \
+	density/scoring.py density/estimate.py baselines/base.py \
+	outliers/detector.py outliers/p_values.py outliers/explanation.py)
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/numpydoc lint --ignore PR01 $(shell find src -name '*.py')
+	$(BIN)/numpydoc lint $(PUBLIC)
 
 format: setup
 	$(BIN)/ruff check --fix .
