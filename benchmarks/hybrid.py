@@ -6,21 +6,21 @@ Compared at equal time on rows of CASP and of the octagon mixture that no fit ha
 validation part, so that nothing is chosen by test rows): the likelihood alone, the sum of both with
 several weights of the bound, and almost adversarial training for a third of the time, likelihood
 for the rest, which is what objective="hybrid" does. Results go to results/hybrid; an interrupted
-run goes on where it stopped.
+run resumes where it stopped.
 """
 
 import argparse
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from roundtrip import Roundtrip
+from roundtrip import Hybrid, Roundtrip
 from roundtrip.datasets import load_casp, make_octagon_mixture
 from roundtrip.reproduce.fits import TOL, log_density, settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
 from roundtrip.reproduce.table1 import two_sample_accuracy
-from roundtrip.training.hybrid import FIRST_RATE
 from roundtrip.training.run import fit_model
 
 WEIGHTS = (0.1, 1.0, 10.0)
@@ -40,20 +40,18 @@ def rows_of(dataset, seed, data_home):
     return X[2000:], X[:2000]
 
 
-def fit_sum(settings, data, *, bound_weight, **arguments):
-    """The paper's losses and the bound from start to end, at the rate of the first stage."""
-    settings = {**settings, "learning_rate": FIRST_RATE * settings["learning_rate"]}
-    return fit_model(settings, data, bound_weight=bound_weight, **arguments)
+def fit_first_stage(options, data, **arguments):
+    """The first stage of "hybrid" from start to end: the paper's losses plus the bound."""
+    return fit_model(replace(options, objective=options.objective.first_stage), data, **arguments)
 
 
 def fitted(variant, X, seed, seconds):
-    """An estimator fitted in this way."""
-    objective = "likelihood" if variant == LIKELIHOOD else "hybrid"
-    est = Roundtrip(objective=objective, random_state=seed)
+    """An estimator fitted in this way; the sums, too, choose the latent dimension by likelihood."""
     if variant not in SUMS:
-        return est.fit(X, max_time=seconds)
-    whole = partial(fit_sum, bound_weight=SUMS[variant])
-    with patch("roundtrip.training.plan.fit_hybrid", whole):
+        objective = "likelihood" if variant == LIKELIHOOD else "hybrid"
+        return Roundtrip(objective=objective, random_state=seed).fit(X, max_time=seconds)
+    est = Roundtrip(objective=Hybrid(bound_weight=SUMS[variant]), random_state=seed)
+    with patch("roundtrip.training.plan._fit_hybrid", fit_first_stage):
         return est.fit(X, max_time=seconds)
 
 
@@ -74,7 +72,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, help="folder with the data sets")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds a fit")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds per fit")
     parser.add_argument("--seeds", type=int, default=2)
     arguments = parser.parse_args()
     request = Request("hybrid", data_home=arguments.data)

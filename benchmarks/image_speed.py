@@ -1,4 +1,4 @@
-"""Images a second on this machine: networks of images in training, and G in scoring.
+"""Images per second on this machine: networks of images in training, and G in scoring.
 
     python benchmarks/image_speed.py --data FOLDER      # or set ROUNDTRIP_DATA
 
@@ -40,15 +40,10 @@ as_it_is = conv._image
 
 
 def speeds(kind, layout, images, labels):
-    """Images a second in training, the median of all epochs but the first, and codes through G."""
+    """Images per second: the median of all training epochs but the first, and codes through G."""
     make, settings = KINDS[kind]
-    est = make(
-        random_state=0,
-        max_epochs=4,
-        min_steps_per_epoch=1,
-        validation_rows=2,
-        validation_samples=1,
-        **settings,
+    est = make(random_state=0, max_epochs=4, **settings).set_params(
+        objective__min_steps_per_epoch=1, validation__rows=2, validation__draws=1
     )
     with patch.object(conv, "_image", channels_first if layout == CHANNELS_FIRST else as_it_is):
         est.fit(images, context=labels)

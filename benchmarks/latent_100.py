@@ -4,7 +4,7 @@
 
 Trains `Roundtrip.paper_images` with classes and estimates p(x | y) of a few test images three ways:
 by importance sampling as in the paper (40,000 draws around H(x), width 0.01), by the closed form of
-eq. (12), and by the adaptive engine. Results go to results/latent-100; an interrupted run goes on
+eq. (12), and by the adaptive engine. Results go to results/latent-100; an interrupted run resumes
 where it stopped.
 """
 
@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from roundtrip import Roundtrip
+from roundtrip import DensityWarning, Roundtrip
 from roundtrip.datasets import load_mnist
-from roundtrip.density import DensityWarning
 from roundtrip.reproduce.fits import fitted, settings_name, told
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log

@@ -6,7 +6,7 @@ The table of `roundtrip reproduce table1` without the paper's preset; it shares 
 results/table1. Every method gets the same rows, scaled to [0, 1] and spread over their rounding
 (AReM by ±0.005, the count F8 of CASP by ±0.5, BANK by ±0.2 of a code or count), the same validation
 rows and the same seconds for fitting. Roundtrip's likelihoods are those of the adaptive estimate at
-a tolerance of 0.05. An interrupted run goes on where it stopped.
+a tolerance of 0.05. An interrupted run resumes where it stopped.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, help="folder with the data sets")
-    parser.add_argument("--budget", type=float, default=180.0, help="seconds a fit")
+    parser.add_argument("--budget", type=float, default=180.0, help="seconds per fit")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--methods", nargs="+", default=[m for m in METHODS if m != PAPER])
     arguments = parser.parse_args()

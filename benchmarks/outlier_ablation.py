@@ -4,7 +4,7 @@
 
 First on tables in which outliers were planted (planted_outliers.py), by which a setting is chosen
 without anybody's labels, then on Shuttle, Mammography and ForestCover with the splits of table 2,
-to see what the choice is worth. Results go to results/outlier-ablation; an interrupted run goes on
+to see what the choice is worth. Results go to results/outlier-ablation; an interrupted run resumes
 where it stopped. --planted leaves out the second half, --variants all others than it names; the
 page is of what was asked for.
 """
@@ -23,11 +23,9 @@ from pyod.models.knn import KNN
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from roundtrip import RoundtripDetector
-from roundtrip.outliers import columns as gaussian_columns
-from roundtrip.outliers import detector
+from roundtrip import MLP, RoundtripDetector
 from roundtrip.outliers.columns import GaussianColumns
-from roundtrip.outliers.detector import MOST_ROWS, default_density
+from roundtrip.outliers.default_density import MOST_ROWS, SIGMA, default_density
 from roundtrip.reproduce.fits import settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
@@ -40,7 +38,9 @@ REAL_SEEDS = 1
 
 def variants(features):
     """Each variant is the detector with one thing changed."""
-    adversarial = default_density(features).set_params(objective="adversarial", max_epochs=6)
+    adversarial = default_density(features).set_params(
+        objective="adversarial", network=MLP((64,) * 2, (64,) * 2), max_epochs=6
+    )
     return {
         **{f"noise of width {sigma:g}": {"sigma": sigma} for sigma in WIDTHS},
         "no trimming": {"trim": False},
@@ -69,12 +69,12 @@ def rows_of(dataset, seed, data_home):
 
 
 def key(variant, dataset, seed):
-    """What a result is kept by: all that it depends on, as a short name in `settings`."""
-    depends = [detector.CONSTANTS[1:], gaussian_columns.CONSTANTS]
+    """What a result is kept by; `settings` is a short name for all settings behind it."""
+    depends = []
     if variant not in OTHERS:
         settings = variants(1)[variant]
-        sigma = settings.get("sigma", detector.SIGMA)
-        depends += [sigma, settings_name(settings.get("estimator", default_density(1)))]
+        estimator = settings.get("estimator", default_density(1))
+        depends += [settings_name(estimator), settings.get("sigma", SIGMA)]
     if dataset in PLANTED:
         depends += planted_outliers.CONSTANTS
     name = hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:10]
@@ -154,7 +154,7 @@ def main():
 
     parts = [
         "# The outlier detector with one thing changed",
-        f"{arguments.seeds} seed(s). The detector's own noise is of width {detector.SIGMA:g}; "
+        f"{arguments.seeds} seed(s). The detector's own noise is of width {SIGMA:g}; "
         "variants that do not name another have it, too.",
         f"## Planted outliers: average precision, mean over {', '.join(TABLES)}",
         markdown_table(["variant", *KINDS, "mean"], planted_rows),

@@ -4,7 +4,7 @@
 
 The same rows of Mammography are fitted several times, each time with another seed, and the test
 rows are ranked; no label is looked at. Results go to results/outlier-stability; an interrupted run
-goes on where it stopped.
+resumes where it stopped.
 """
 
 import argparse
@@ -17,10 +17,10 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import rankdata
 
-from roundtrip import RoundtripDetector, RoundtripModel
+from roundtrip import LatentDistribution, RoundtripDetector
 from roundtrip.datasets import load_mammography
-from roundtrip.outliers import columns as gaussian_columns
-from roundtrip.outliers import detector
+from roundtrip.model.prior import StandardNormal
+from roundtrip.outliers.default_density import SIGMA, default_density
 from roundtrip.reproduce.fits import machine, settings_name
 from roundtrip.reproduce.request import Request, markdown_table
 from roundtrip.reproduce.runs import Log
@@ -30,20 +30,15 @@ SPLITS, FITS, FIRST_SEED = 3, 4, 100
 SHOWN, ODDEST = 0.025, 0.1
 """Shares of the test rows: the top of the list, and what spread of ranks is measured on."""
 
-
-def drawn(model, n_codes, seed):
-    return model.draw_codes(n_codes, np.random.RandomState(seed))
+CODES = {"drawn": LatentDistribution.spread, "spread evenly": StandardNormal.spread}
+"""How the codes are made that stand for p(z), which is N(0, I) in the detector's density."""
 
 
 def key(codes, split):
-    """What a result is kept by: all that it depends on, as a short name in `settings`."""
-    constants = [detector.CONSTANTS, gaussian_columns.CONSTANTS, FITS, FIRST_SEED, SHOWN, ODDEST]
-    depends = json.dumps([constants, settings_name(detector.default_density(1))])
-    name = hashlib.sha256(depends.encode()).hexdigest()[:10]
+    """What a result is kept by; `settings` is a short name for all settings behind it."""
+    depends = [settings_name(default_density(1)), SIGMA, FITS, FIRST_SEED, SHOWN, ODDEST]
+    name = hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:10]
     return {"codes": codes, "split": split, "settings": name}
-
-
-CODES = {"drawn": drawn, "spread evenly": RoundtripModel.spread_codes}
 
 
 def measure(codes, split, data_home):
@@ -51,7 +46,7 @@ def measure(codes, split, data_home):
     data = load_mammography(data_home=data_home, random_state=split)
     rows = data.fitting_rows()[0]
     fitted = []
-    with patch.object(RoundtripModel, "spread_codes", CODES[codes]):
+    with patch.object(StandardNormal, "spread", CODES[codes]):
         for seed in range(FITS):
             fitted.append(RoundtripDetector(random_state=FIRST_SEED + seed).fit(rows))
             refuse_interrupted(fitted[-1])

@@ -14,7 +14,7 @@ SPREAD = 0.1
 """Of a cluster, in standard deviations of the columns."""
 
 CONSTANTS = [SHARE, ROWS, NEAREST, FARTHEST, SPREAD]
-"""What results depend on; they are kept by them."""
+"""Everything that results depend on besides table, kind and seed; part of the key of a result."""
 
 
 def planted(table, kind, seed, data_home):

@@ -7,7 +7,7 @@ that are there already are not repeated (--fresh: start anew). Fitted networks a
 
 evaluations  evaluations of G for a root-mean-square error of 0.1 nats, paper preset and default
              preset fitted to CASP, the same network and rows for both methods
-time         seconds a point against pyroundtrip 2.0.1 with 40,000 samples, paper's networks, at
+time         seconds per point against pyroundtrip 2.0.1 with 40,000 samples, paper's networks, at
              the loosest tolerance whose error is no larger than that of the published weights
 scaling      seconds and peak memory against the number of rows, small network
 """
@@ -33,7 +33,7 @@ from roundtrip.density import estimate
 from roundtrip.density.importance import log_weights
 from roundtrip.density.proposals import student_t_draws, student_t_log_prob
 from roundtrip.density.randomness import row_generators
-from roundtrip.density.starts import BANK_SIZE
+from roundtrip.density.starts.bank import BANK_SIZE
 from roundtrip.io.atomic import atomic_write
 from roundtrip.model.networks import mlp
 
@@ -123,7 +123,7 @@ def published_error(log_weight: Tensor, x: np.ndarray, dim: int, reference: np.n
 
 
 def paper_errors(model: RoundtripModel, x: np.ndarray, reference: np.ndarray) -> dict:
-    """Error of the paper's proposal by scale and number of draws, from one long run a scale."""
+    """Error of the paper's proposal by scale and number of draws, from one long run per scale."""
     curves = {}
     for scale in PAPER_SCALES:
         weights = paper_log_weights(model, x, scale, PAPER_DRAWS)
@@ -144,7 +144,7 @@ def error_curve(log_weight: Tensor, reference: np.ndarray) -> dict:
 def evaluations(folder: Path, preset: str) -> dict:
     train, test = casp(folder)
     est = fitted(preset, train)
-    x = est.scaling_.apply(test[ROWS])
+    x = est.schema_.scaling.apply(test[ROWS])
     model = est.model_.eval()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)
@@ -196,7 +196,7 @@ def loosest_tolerance(result: dict) -> tuple[float, float, float]:
 def time_a_point(folder: Path, python: Path, measured: dict) -> dict:
     train, test = casp(folder)
     est = fitted("paper", train)
-    x = est.scaling_.apply(test[:TIMED_ROWS])
+    x = est.schema_.scaling.apply(test[:TIMED_ROWS])
     published, tol, error = loosest_tolerance(measured)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)
@@ -238,13 +238,11 @@ def scaling() -> list[dict]:
 
 
 def scale_once(rows: int) -> None:
-    generator = torch.Generator().manual_seed(0)
-    model = RoundtripModel(
-        mlp(2, 3, (32, 32), generator=generator), mlp(3, 2, (32, 32), generator=generator), 2, 0.3
-    )
-    z = torch.randn(rows, 2, generator=generator)
+    rng = torch.Generator().manual_seed(0)
+    model = RoundtripModel(mlp(2, 3, (32, 32), rng=rng), mlp(3, 2, (32, 32), rng=rng), 2, 0.3)
+    z = torch.randn(rows, 2, generator=rng)
     with torch.no_grad():
-        x = model.generate(z).double() + 0.3 * torch.randn(rows, 3, generator=generator)
+        x = model.generate(z).double() + 0.3 * torch.randn(rows, 3, generator=rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)
         estimate(model, x[:500])  # warm up
@@ -313,13 +311,14 @@ def main() -> None:
 def report(result: dict | list) -> str:
     if isinstance(result, list):
         return "\n".join(
-            f"{r['rows']:>9,} rows {r['seconds']:8.1f} s {r['microseconds_a_row']:8.0f} µs a row, "
+            f"{r['rows']:>9,} rows {r['seconds']:8.1f} s, "
+            f"{r['microseconds_a_row']:.0f} µs per row, "
             f"peak {r['peak_mb']:.0f} MB ({r['peak_mb_before']:.0f} MB before)"
             for r in result
         )
     if "pyroundtrip_seconds" in result:
         return (
-            f"roundtrip {result['roundtrip_seconds']:.4f} s a point at tol "
+            f"roundtrip {result['roundtrip_seconds']:.4f} s per point at tol "
             f"{result['roundtrip_tol']}, rmse {result['roundtrip_rmse']:.3f}; pyroundtrip "
             f"{result['pyroundtrip_seconds']:.2f} s, rmse {result['pyroundtrip_rmse']:.3f}: "
             f"{result['ratio']:.0f} times less"

@@ -19,8 +19,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from roundtrip import Roundtrip, RoundtripModel, __version__
+from roundtrip.data import Rows
 from roundtrip.model.networks import discriminator, mlp
-from roundtrip.training import AdversarialObjective
+from roundtrip.training.adversarial_trainer import AdversarialTrainer
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "training_speed.json"
@@ -48,41 +49,42 @@ def reference_times(python: Path) -> list[float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def paper_objective() -> AdversarialObjective:
+def paper_trainer() -> AdversarialTrainer:
     paper = Roundtrip.paper(latent_dim=LATENT_DIM)
-    generator = torch.Generator().manual_seed(0)
+    network, objective = paper.network, paper.objective
+    rng = torch.Generator().manual_seed(0)
     model = RoundtripModel(
-        mlp(LATENT_DIM, FEATURES, paper.generator_hidden, generator=generator),
-        mlp(FEATURES, LATENT_DIM, paper.encoder_hidden, generator=generator),
+        mlp(LATENT_DIM, FEATURES, network.generator_widths, rng=rng),
+        mlp(FEATURES, LATENT_DIM, network.encoder_widths, rng=rng),
         LATENT_DIM,
         sigma=1.0,
     )
-    return AdversarialObjective(
+    return AdversarialTrainer(
         model,
-        discriminator(FEATURES, paper.discriminator_x_hidden, generator=generator),
-        discriminator(LATENT_DIM, paper.discriminator_z_hidden, generator=generator),
-        alpha=paper.alpha,
-        beta=paper.beta,
-        learning_rate=paper.learning_rate,
-        pool_size=paper.pool_size,
-        averaging=paper.averaging,
-        generator=generator,
+        discriminator(FEATURES, objective.discriminator_x, rng=rng),
+        discriminator(LATENT_DIM, objective.discriminator_z, rng=rng),
+        alpha=objective.alpha,
+        beta=objective.beta,
+        learning_rate=objective.learning_rate,
+        pool_size=objective.pool_size,
+        averaging=objective.averaging,
+        rng=rng,
     )
 
 
-def own_times(objective: AdversarialObjective, x: torch.Tensor) -> list[float]:
+def own_times(trainer: AdversarialTrainer, rows: Rows) -> list[float]:
     for _ in range(10):
-        objective.step(x)
+        trainer.step(rows)
     times = []
     for _ in range(STEPS):
         start = time.perf_counter()
-        objective.step(x)
+        trainer.step(rows)
         times.append(time.perf_counter() - start)
     return times
 
 
 def gemm_rate(rows: int) -> float:
-    """Floating-point operations a second of a (rows x 512) by (512 x 512) product."""
+    """Floating-point operations per second of a (rows x 512) by (512 x 512) product."""
     a, b = torch.randn(rows, 512), torch.randn(512, 512)
     repeats = 400
     for _ in range(50):
@@ -98,15 +100,15 @@ def main() -> None:
     parser.add_argument("--reference-python", type=Path, help="an interpreter with pyroundtrip")
     python = parser.parse_args().reference_python or reference_python()
 
-    objective = paper_objective()
-    x = torch.randn(BATCH_SIZE, FEATURES)
+    trainer = paper_trainer()
+    rows = Rows.without_context(torch.randn(BATCH_SIZE, FEATURES))
     with FlopCounterMode(display=False) as counter:
-        objective.step(x)
+        trainer.step(rows)
     flops = counter.get_total_flops()
     own, reference, rates = [], [], []
     for _ in range(TURNS):
         rates.append(gemm_rate(BATCH_SIZE))
-        own += own_times(objective, x)
+        own += own_times(trainer, rows)
         reference += reference_times(python)
     own_ms, reference_ms = 1e3 * np.median(own), 1e3 * np.median(reference)
     rate = float(np.median(rates))
@@ -126,8 +128,8 @@ def main() -> None:
     }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"roundtrip            {own_ms:7.1f} ms a step (median of {len(own)})")
-    print(f"pyroundtrip 2.0.1    {reference_ms:7.1f} ms a step (median of {len(reference)})")
+    print(f"roundtrip            {own_ms:7.1f} ms per step (median of {len(own)})")
+    print(f"pyroundtrip 2.0.1    {reference_ms:7.1f} ms per step (median of {len(reference)})")
     print(f"times faster         {result['speedup']:7.2f}")
     print(f"GEMM, {BATCH_SIZE} x 512 x 512 {rate / 1e9:7.0f} GFLOP/s")
     print(f"share of that rate   {result['share_of_gemm_rate']:7.0%}")
