@@ -35,7 +35,7 @@ from roundtrip.training.plan import fit_in_stages
 from roundtrip.training.run import restored_model
 
 RECORDS = ("n_iter", "best_epoch", "stopped_by", "prior_gain", "history")
-"""Attributes that a file holds as they are."""
+"""Fitted attributes, without their underscore, that a file holds unchanged."""
 
 
 class Roundtrip(
@@ -55,51 +55,54 @@ class Roundtrip(
     is ``p(x) = ∫ p(x | G(z)) p(z) dz``. Defaults suit a laptop CPU; `Roundtrip.paper` and
     `Roundtrip.paper_images` give the settings of the paper.
 
-    What belongs to a choice is set in its component: ``noise=Mixture(boxes=16)``. A string stands
-    for a component with its default settings: ``noise="mixture"``.
+    Settings of a noise model, a network or another component belong to the component:
+    ``noise=Mixture(boxes=16)``. A string stands for a component with its default settings:
+    ``noise="mixture"``.
 
     Parameters
     ----------
     latent_dim : int or "auto", default="auto"
-        Dimension of z. "auto": as many as features up to 3. Above, half, two thirds and all of the
-        features are each tried for a thirtieth of `max_epochs` or `max_time`, and training
-        continues with two thirds, or with the best by validation log-likelihood if that is ahead
-        by 0.05 nats per feature. No trials, but two thirds, if they would be shorter than 2 epochs
-        or half a second; half for the adversarial objective; 16 for images.
+        Dimension of z. "auto" is the number of features if there are at most 3. With more
+        features, half, two thirds and all of them are each tried for a thirtieth of `max_epochs`
+        or `max_time`; training continues with two thirds, or with the best by validation
+        log-likelihood if it is better by 0.05 nats per feature. "auto" is two thirds without
+        trials if these would be shorter than 2 epochs or half a second, half for the adversarial
+        objective, and 16 for images.
     objective : {"likelihood", "adversarial", "hybrid"} or Objective, default="likelihood"
         What training optimises: `Likelihood`, a bound on log p(x); `Adversarial`, the paper's
-        losses; `Hybrid`, these first and the bound after.
+        losses; `Hybrid`, first the paper's losses, then the bound.
     noise : {"isotropic", "diagonal", "heteroscedastic", "mixture"} or Noise, default="auto"
-        Observation model p(x | z): `Isotropic`, `Diagonal`, `Heteroscedastic`, `Mixture`. "auto":
-        a mixture; isotropic for the adversarial objective, and with sigma 0.25 for images.
+        Observation model p(x | z): `Isotropic`, `Diagonal`, `Heteroscedastic` or `Mixture`. "auto"
+        is a mixture, isotropic with sigma 0.25 for images, and isotropic for the adversarial
+        objective.
     network : {"residual", "mlp", "conv"} or Network, default="auto"
-        `Residual`, `MLP` or, for images, `Conv`. "auto": residual; the paper's MLP for the
-        adversarial objective.
+        `Residual`, `MLP` or, for images, `Conv`. "auto" is residual, and an MLP as in the paper
+        for the adversarial objective.
     prior : {"normal", "mixture"} or Prior, default="auto"
         Distribution of z: `NormalPrior` as in the paper or `MixturePrior`, fitted to the codes
-        after training. "auto": a mixture; normal for the adversarial objective.
+        after training. "auto" is a mixture, and normal for the adversarial objective.
     scale : {"standard", "minmax", None}, default="standard"
-        How columns are scaled. Densities are in the user's units in any case.
+        How columns are scaled. Densities are in the user's units whatever the scaling.
     dequantize : bool or "auto", default="auto"
-        Whether columns of rounded values are spread evenly over their rounding steps while
-        fitting, so that the density's integral over a step is the probability of the value.
-        "auto": unless the objective is adversarial.
+        Whether fitting spreads rounded values evenly over their rounding steps, so that the
+        density's integral over a step is the probability of the value. "auto" does, unless the
+        objective is adversarial.
     max_epochs : int or "auto", default="auto"
-        Upper limit; training may stop earlier. "auto": 60, 30 for the adversarial objective; none
-        if `fit` has a `max_time`.
+        Largest number of epochs; training may stop earlier. "auto" is 60, and 30 for the
+        adversarial objective; there is no limit if `fit` has a `max_time`.
     validation : Validation or "auto", default="auto"
         How held-out rows choose the epoch whose weights are kept.
     proposal : Proposal or "auto", default="auto"
-        The paper's proposal, for ``density(X, method="importance")``.
+        The paper's proposal distribution, used by ``density(X, method="importance")``.
     tol : float, default=0.05
-        Standard error of a log density, in nats, that scoring aims at.
+        Standard error of a log density, in nats, at which scoring stops.
     warm_start : bool, default=False
         Whether `fit` starts from the weights (and scaling) of an earlier `fit` of the same
-        estimator, for instance when rows were added; networks must have the same shape.
+        estimator, for instance when rows were added. Networks must have the same shape.
     device : str or torch.device, default="auto"
         "auto" is a CUDA GPU if there is one.
     random_state : int, numpy.random.RandomState or None, default=None
-        Seed; the same seed on the same machine gives the same fit.
+        Seed. The same seed on the same machine gives the same fit.
     verbose : int, default=0
         1 shows a progress bar on stderr while fitting and scoring.
 
@@ -108,31 +111,31 @@ class Roundtrip(
     model_ : RoundtripModel
         The networks, noise and prior, in scaled units.
     schema_ : Schema
-        What rows look like: columns, scaling, context, images.
+        Columns, scaling, context and image layout of the rows.
     options_ : FitOptions
-        What every shorthand and "auto" stood for.
+        The parameters with every shorthand and "auto" replaced by what it stood for.
     sigma_ : float or numpy.ndarray
-        The observation noise in scaled units where it does not depend on z.
+        Standard deviation of the noise in scaled units, if it does not depend on z.
     resolution_ : numpy.ndarray
-        `(features,)` rounding step of each column, 0 for columns that are not rounded.
+        `(features,)`, rounding step of each column; 0 for columns that are not rounded.
     latent_dim_ : int
         Dimension of z.
     latent_dims_tried_ : dict
         Validation log-likelihood of each latent dimension that was tried, in the user's units;
-        empty if none was.
+        empty without trials.
     prior_gain_ : float
-        Nats per validation row by which the fitted prior is ahead of N(0, I); 0 without one.
+        Nats per validation row by which the fitted prior is better than N(0, I); 0 without one.
     n_iter_, best_epoch_ : int
-        Epochs trained, and the one whose weights were kept.
+        Number of epochs trained, and the epoch whose weights were kept.
     stopped_by_ : str
         What ended training: "max_epochs", "max_time", "patience", "interrupt" or "divergence".
     history_ : dict of lists
         One entry per epoch: every loss (NaN in a stage without it), "validation_log_likelihood"
-        (in the user's units), "learning_rate", "seconds", "sigma" where validation chooses it.
+        (in the user's units), "learning_rate", "seconds", and "sigma" if validation chooses it.
     scoring_seed_ : int
-        Seed of the draws that all scoring shares.
+        Seed of the draws used in scoring.
     n_features_in_, feature_names_in_ : int, numpy.ndarray
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Examples
     --------
@@ -190,7 +193,7 @@ class Roundtrip(
         max_time: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Fit to the rows of `X`. If it fails, the estimator is what it was before.
+        """Fit to the rows of `X`. If this fails, the estimator does not change.
 
         Parameters
         ----------
@@ -199,22 +202,22 @@ class Roundtrip(
         y : None
             Ignored.
         context : array-like, optional
-            Makes it a conditional density p(x | context): a class label per row, `(rows,)` of
-            anything hashable, or covariates, `(rows,)` or `(rows, columns)` of numbers (whole
-            numbers count as labels if they come as `(rows,)`, as covariates if as `(rows, 1)`).
+            Condition of each row, for a conditional density p(x | context): class labels,
+            `(rows,)` of anything hashable, or covariates, `(rows,)` or `(rows, columns)` of
+            numbers. Integers of shape `(rows,)` are labels; of shape `(rows, 1)`, a covariate.
             Scoring and sampling then need a context, too.
         validation_data : array-like or DataFrame, optional
-            Rows to choose the best epoch by; None holds out a share of `X`.
+            Rows that choose the best epoch; by default a share of `X` is held out.
         validation_context : array-like, optional
-            Their context.
+            Context of `validation_data`.
         max_time : float, optional
-            Seconds after which training ends, best weights kept; its schedule is stretched or
-            shortened accordingly. A first validation, ten seconds or so for the paper's large
-            networks, is not cut short.
+            Seconds after which training ends, with the best weights so far; the learning-rate
+            schedule is fitted to this time. The first validation always runs to its end, which
+            takes about ten seconds for the paper's large networks.
         checkpoint : str or os.PathLike, optional
-            File in which the state of training is kept between epochs. If it exists, training
-            resumes from it, with the result of a fit that was never interrupted; it must belong to
-            the same data and parameters. It stays when the fit has ended.
+            File that keeps the state of training between epochs. If it exists, training resumes
+            from it, and the result is that of a fit without interruption; the file must belong to
+            the same data and parameters. It is kept when the fit has ended.
 
         Returns
         -------
@@ -262,11 +265,11 @@ class Roundtrip(
         states, random_state = None, self.random_state
         if checkpoint is not None:
             check_writable(checkpoint)
-            told = {**vars(options), "max_time": max_time, "random_state": random_state}
-            states = Checkpoint(checkpoint, fingerprint(told, schema, rows, held_out, previous))
+            settings = {**vars(options), "max_time": max_time, "random_state": random_state}
+            states = Checkpoint(checkpoint, fingerprint(settings, schema, rows, held_out, previous))
             random_state = states.seed if random_state is None else random_state
-        random = random_stream(random_state)
-        scoring_seed = int(random.randint(2**31 - 1))
+        rng = random_stream(random_state)
+        scoring_seed = int(rng.randint(2**31 - 1))
         by_likelihood = options.objective.has_posterior
         data = FittingData.of(
             schema,
@@ -274,10 +277,10 @@ class Roundtrip(
             held_out,
             validation=options.validation,
             dequantize=by_likelihood if self.dequantize == "auto" else self.dequantize,
-            rng=random,
+            rng=rng,
             device=device,
         )
-        seed = int(random.randint(2**31 - 1))
+        seed = int(rng.randint(2**31 - 1))
         seeds = {"weights": seed, "training": seed + 1, "prior": seed}
         fitted = fit_in_stages(
             options,

@@ -1,4 +1,4 @@
-"""What shorthands and "auto" stand for, and the settings of the paper."""
+"""Shorthands, what "auto" stands for, and the settings of the paper."""
 
 import math
 from collections import defaultdict
@@ -56,13 +56,13 @@ COMPONENTS: tuple[type[Component], ...] = (
     *(Residual, MLP, Conv),
     *(Validation, Proposal),
 )
-"""Every component of this package, by which model files name them."""
+"""Every component of this package; model files refer to them by class name."""
 
 IMAGE_LATENT_DIM = 16
-"""More let a class imitate the images of others, which blurs p(y | x)."""
+"""With more dimensions a class imitates the images of other classes, which blurs p(y | x)."""
 
 IMAGE_SIGMA = 0.25
-"""Not learnt, because sharp noise lets each class imitate the images of others."""
+"""Not learnt, because with low noise a class imitates the images of other classes."""
 
 PAPER: dict[str, Any] = {
     "objective": Adversarial(
@@ -88,8 +88,8 @@ PAPER: dict[str, Any] = {
     "validation": Validation(fraction=0.1, rows=200, draws=1000, patience=10),
     "proposal": Proposal(scale=0.5, df=1.0, draws=40_000),
 }
-"""The paper's settings; what it does not state is as in the authors' code. How much of the
-validation set is scored per epoch is ours, for speed."""
+"""The paper's settings. Settings that the paper does not state are those of the authors' code; the
+number of validation rows scored per epoch is chosen here, for speed."""
 
 PAPER_IMAGES: dict[str, Any] = {
     **PAPER,
@@ -98,11 +98,11 @@ PAPER_IMAGES: dict[str, Any] = {
     "noise": Isotropic(sigma=0.1),
     "proposal": Proposal(scale=0.01, df=1.0, draws=40_000),
 }
-"""Table S3; sigma and the proposal's width are those of the authors' code for images."""
+"""Table S3. Sigma and the scale of the proposal are those of the authors' code for images."""
 
 
 def component(name: str, value: Any, params: Mapping[str, Any], *, pixels: int = 0) -> Any:
-    """The component that the parameter `name` of an estimator stands for, checked.
+    """Check the parameter `name` of an estimator and give the component it stands for.
 
     Parameters
     ----------
@@ -111,9 +111,14 @@ def component(name: str, value: Any, params: Mapping[str, Any], *, pixels: int =
     value : str or Component
         Its value: a component, the shorthand for one, or "auto".
     params : mapping
-        The estimator's other parameters: what "auto" is depends on the objective.
+        Parameters of the estimator; what "auto" stands for depends on the objective.
     pixels : int, default=0
-        Numbers per image; 0: the rows are of a table.
+        Numbers per image; 0 for tables.
+
+    Returns
+    -------
+    Component
+        Checked.
 
     Examples
     --------
@@ -151,16 +156,21 @@ COMPONENT_PARAMETERS = ("objective", "noise", "network", "prior", "validation", 
 def fit_options(
     params: Mapping[str, Any], *, pixels: int = 0, has_max_time: bool = False
 ) -> FitOptions:
-    """The parameters of an estimator, checked, with shorthands and "auto" replaced.
+    """Check the parameters of an estimator and replace shorthands and "auto".
 
     Parameters
     ----------
     params : mapping
-        Of `Roundtrip.get_params`.
+        Parameters, as `Roundtrip.get_params` gives them.
     pixels : int, default=0
-        Numbers per image; 0: the rows are of a table.
+        Numbers per image; 0 for tables.
     has_max_time : bool, default=False
-        Whether the fit has a time limit, which then replaces that of the epochs.
+        Whether the fit has a time limit, which replaces the default limit of epochs.
+
+    Returns
+    -------
+    FitOptions
+        What training depends on.
 
     Examples
     --------
@@ -209,10 +219,10 @@ class HasComponents(BaseEstimator):
     """An estimator some of whose parameters are components."""
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of components: ``set_params(objective__alpha=5)``.
+        """Set parameters of the estimator or of its components (``objective__alpha=5``).
 
-        A component is replaced, never changed; a string or "auto" first becomes the component that
-        it stands for.
+        A component is replaced, never changed. A string or "auto" is first replaced by the
+        component that it stands for.
 
         Parameters
         ----------
@@ -236,14 +246,14 @@ class HasComponents(BaseEstimator):
 
 
 class PaperPresets(BaseEstimator):
-    """The settings of the paper, one call away."""
+    """Class methods that give an estimator the settings of the paper."""
 
     @classmethod
     def paper(cls, latent_dim: int | Literal["auto"] = "auto", **overrides: Any) -> Self:
-        """An estimator with every setting as in the paper (`roundtrip.options.PAPER`).
+        """Make an estimator with the settings of the paper (`roundtrip.options.PAPER`).
 
-        Tables are min-max scaled (Appendix D); the paper's simulations are not: pass
-        ``scale=None``.
+        The paper scales tables to [0, 1] (Appendix D), but not its simulations: pass
+        ``scale=None`` for these.
 
         Parameters
         ----------
@@ -262,7 +272,7 @@ class PaperPresets(BaseEstimator):
 
     @classmethod
     def paper_images(cls, latent_dim: int = 100, **overrides: Any) -> Self:
-        """The paper's settings for images: the networks of its Table S3.
+        """Make an estimator with the paper's settings for images (its Table S3).
 
         Fit it with ``context=labels`` for p(x | y), as in the paper's Fig. 3.
 
