@@ -1,4 +1,4 @@
-"""What parameters may be: checked numbers and choices, components, seeds."""
+"""Checks of parameters, the base class of components, and random streams."""
 
 import inspect
 import math
@@ -11,8 +11,10 @@ from sklearn.utils import check_random_state
 
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:
-    """`value` as an int of at least `minimum`.
+    """Return `value` as an int; raise `ValueError` unless it is an integer of at least `minimum`.
 
+    Examples
+    --------
     >>> check_integer("batch_size", 0, minimum=1)
     Traceback (most recent call last):
     ValueError: batch_size must be an integer of at least 1, got 0
@@ -23,8 +25,12 @@ def check_integer(name: str, value: Any, *, minimum: int) -> int:
 
 
 def check_number(name: str, value: Any, *, above: float, below: float = math.inf) -> float:
-    """`value` as a finite float strictly between `above` and `below`.
+    """Return `value` as a float; raise `ValueError` unless it lies between `above` and `below`.
 
+    Both limits are exclusive, so infinity and NaN are refused.
+
+    Examples
+    --------
     >>> check_number("learning_rate", -1, above=0)
     Traceback (most recent call last):
     ValueError: learning_rate must be a number above 0, got -1
@@ -36,8 +42,10 @@ def check_number(name: str, value: Any, *, above: float, below: float = math.inf
 
 
 def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    """`value`, which must be one of `allowed`.
+    """Return `value`; raise `ValueError` unless it is one of `allowed`.
 
+    Examples
+    --------
     >>> check_choice("method", "magic", ["importance", "laplace"])
     Traceback (most recent call last):
     ValueError: method must be one of 'importance', 'laplace', got 'magic'
@@ -48,11 +56,15 @@ def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
 
 
 def check_widths(name: str, value: Any) -> tuple[int, ...]:
-    """`value` as the widths of hidden layers, at least one.
+    """Return `value` as a tuple of hidden-layer widths, or raise `ValueError`.
 
-    >>> check_widths("generator_hidden", 64)
+    There must be at least one width.
+
+    Examples
+    --------
+    >>> check_widths("generator_widths", 64)
     Traceback (most recent call last):
-    ValueError: generator_hidden must be a sequence of layer widths such as (128, 128), got 64
+    ValueError: generator_widths must be a sequence of layer widths such as (128, 128), got 64
     """
     if is_sequence(value) and len(value) > 0:
         return tuple(check_integer(f"each width of {name}", width, minimum=1) for width in value)
@@ -60,8 +72,12 @@ def check_widths(name: str, value: Any) -> tuple[int, ...]:
 
 
 def check_numbers(name: str, value: Any, *, above: float, below: float = math.inf) -> list[float]:
-    """`value` as a list of at least one number strictly between `above` and `below`.
+    """Return `value` as a list of numbers between `above` and `below`, or raise `ValueError`.
 
+    There must be at least one number; both limits are exclusive.
+
+    Examples
+    --------
     >>> check_numbers("sigma_grid", 0.1, above=0)
     Traceback (most recent call last):
     ValueError: sigma_grid must be a sequence of numbers, got 0.1
@@ -74,6 +90,8 @@ def check_numbers(name: str, value: Any, *, above: float, below: float = math.in
 def is_sequence(value: Any) -> bool:
     """Whether `value` is a list, tuple or one-dimensional array.
 
+    Examples
+    --------
     >>> is_sequence((1, 2)), is_sequence("12")
     (True, False)
     """
@@ -83,11 +101,11 @@ def is_sequence(value: Any) -> bool:
 
 
 class Component:
-    """Settings that belong together, passed to an estimator as one parameter.
+    """A group of settings that is passed to an estimator as one parameter.
 
-    A component stores what its constructor is given and never changes; `check` runs in `fit`.
-    scikit-learn's ``get_params``, ``clone``, ``set_params(name__setting=...)`` and grid searches
-    work with components. Make your own a frozen dataclass.
+    A component is immutable and stores the arguments of its constructor unchanged; `fit` calls
+    `check`. scikit-learn's ``get_params``, ``clone``, ``set_params(name__setting=...)`` and grid
+    searches work with components. Define your own components as frozen dataclasses.
 
     Examples
     --------
@@ -104,11 +122,33 @@ class Component:
         return {name: parameter.default for name, parameter in signature.parameters.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name; `deep` is scikit-learn's and makes no difference."""
+        """Return every setting by name, as in scikit-learn.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Ignored; present because scikit-learn passes it.
+
+        Returns
+        -------
+        dict
+            Settings by name.
+        """
         return {name: getattr(self, name) for name in self._defaults()}
 
     def with_params(self, **settings: Any) -> Self:
-        """A component of the same class with some settings replaced."""
+        """Return a component of the same class with some settings replaced.
+
+        Parameters
+        ----------
+        **settings : object
+            New values by the name of the setting.
+
+        Returns
+        -------
+        Component
+            The new component; this one stays as it is.
+        """
         known = self.get_params()
         for name in settings:
             if name not in known:
@@ -137,8 +177,26 @@ class Component:
 def check_component(
     name: str, value: Any, kind: type[Component], shorthands: Mapping[str, Component]
 ) -> Any:
-    """The component that `value` is, or is the shorthand for, checked.
+    """Return `value`, or the component that it is the shorthand for, after calling its `check`.
 
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for error messages.
+    value : object
+        A component or a shorthand.
+    kind : type
+        Base class that the component must have.
+    shorthands : mapping
+        Component by shorthand.
+
+    Returns
+    -------
+    Component
+        The checked component, an instance of `kind`.
+
+    Examples
+    --------
     >>> from roundtrip.model.noise import Mixture, Noise
     >>> check_component("noise", "mixture", Noise, {"mixture": Mixture()})
     Mixture()
@@ -156,15 +214,25 @@ def check_component(
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a setting is left to the estimator."""
+    """Whether `value` is "auto", which leaves the choice to the estimator.
+
+    Examples
+    --------
+    >>> is_auto("auto"), is_auto(3)
+    (True, False)
+    """
     return isinstance(value, str) and value == "auto"
 
 
 def random_stream(
     random_state: int | np.random.RandomState | None,
 ) -> np.random.RandomState:
-    """A stream of random numbers; None is a new one, not NumPy's global state.
+    """Return a random generator for `random_state`, as scikit-learn's `check_random_state` does.
 
+    None gives a newly seeded generator, not NumPy's global one.
+
+    Examples
+    --------
     >>> random_stream(0).randint(100)
     44
     """
