@@ -1,4 +1,4 @@
-"""Fit the 8-octagon mixture of the paper, draw true and estimated density, save the model."""
+"""Fit the paper's 8-octagon mixture, plot the true and the estimated density, save the model."""
 
 import time
 import warnings
@@ -15,7 +15,7 @@ EDGE, POINTS = 6.0, 80
 
 
 def main() -> None:
-    """Run the demo; everything it makes is in the folder `demo`."""
+    """Run the demo and write its picture and model to the folder `demo`."""
     OUTPUT.mkdir(exist_ok=True)
     data = make_octagon_mixture(20_000, random_state=0)
     train, test = data.X[:18_000], data.X[18_000:]
@@ -35,8 +35,8 @@ def main() -> None:
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     shape = (POINTS, POINTS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DensityWarning)  # far corners are dark, certain or not
-        estimated = est.density(grid, tol=0.2).log_density  # finer than eyes see
+        warnings.simplefilter("ignore", DensityWarning)  # far corners are dark, converged or not
+        estimated = est.density(grid, tol=0.2).log_density  # a finer picture would look the same
     figure = density_panels(
         {
             "true density": np.exp(data.log_density(grid)).reshape(shape),
