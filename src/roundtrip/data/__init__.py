@@ -1,4 +1,4 @@
-"""The user's rows and the tensors of the model: columns, scaling, images, context, files."""
+"""Conversion between the user's rows and the model's tensors: columns, scaling, images, context."""
 
 from roundtrip.data.rows import Rows
 from roundtrip.data.schema import Schema

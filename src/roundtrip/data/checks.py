@@ -1,4 +1,4 @@
-"""Checks of tables as they come from the user, with errors that name the columns."""
+"""Validation of the user's tables, with errors that name the columns."""
 
 from typing import Any
 
@@ -8,10 +8,24 @@ from sklearn.utils.validation import validate_data
 
 
 def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
-    """X as scikit-learn wants it, float64; errors say which columns of a DataFrame are bad.
+    """Return X as a validated float64 array; errors name the bad columns of a DataFrame.
 
-    `settings` are those of scikit-learn's `validate_data`.
+    Parameters
+    ----------
+    estimator : object
+        The estimator that validates X.
+    X : array-like of shape (rows, features)
+        The user's table.
+    **settings : object
+        Keyword arguments of scikit-learn's `validate_data`.
 
+    Returns
+    -------
+    numpy.ndarray
+        `(rows, features)` float64.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> from sklearn.base import BaseEstimator
     >>> checked_table(BaseEstimator(), pd.DataFrame({"a": [1, 2], "b": [3, 4]})).dtype
@@ -26,7 +40,7 @@ def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
         if not culprits:
             raise
         problem = str(error).partition("\n")[0].rstrip(".")
-        if isinstance(error, TypeError):  # of NumPy's types, which is no help
+        if isinstance(error, TypeError):  # its message is about NumPy's types and does not help
             problem = "not all columns are numbers"
         raise ValueError(
             f"{problem} (in columns {', '.join(culprits)}). Encode or drop columns that are "
@@ -35,8 +49,12 @@ def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
 
 
 def bad_columns(X: Any) -> list[str]:
-    """Names of the columns of a DataFrame that hold text, dates, missing or infinite values.
+    """Return the names of DataFrame columns with text, dates, missing or infinite values.
 
+    Anything but a DataFrame has no names, so the list is empty.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> bad_columns(pd.DataFrame({"a": [1.0, None], "b": ["x", "y"], "c": [1, 2]}))
     ['a', 'b']
@@ -47,6 +65,6 @@ def bad_columns(X: Any) -> list[str]:
 
 
 def _all_finite(column: pd.Series) -> bool:
-    if column.dtype.kind in "mM":  # pandas takes dates and durations for numbers
+    if column.dtype.kind in "mM":  # pandas would convert dates and durations to numbers
         return False
     return bool(np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)).all())

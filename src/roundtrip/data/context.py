@@ -1,4 +1,4 @@
-"""What a conditional density is conditioned on: class labels or covariates, as numbers."""
+"""The context of a conditional density: class labels or covariates, encoded as numbers."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,21 @@ SHOWN_LABELS = 10
 
 @dataclass(frozen=True)
 class Context:
-    """How the context of rows becomes numbers: labels one-hot, covariates standardised.
+    """An encoding of the context: labels one-hot, covariates standardised.
 
     Attributes
     ----------
-    labels : the classes in order, or None for covariates.
-    shift, scale : `(width,)` of the covariates, or None for labels.
-    names : of the columns, if it came as a named pandas Series or a DataFrame.
+    labels : tuple or None
+        The classes in sorted order; None for covariates.
+    shift : numpy.ndarray or None
+        `(width,)` means of the covariates; None for labels.
+    scale : numpy.ndarray or None
+        `(width,)` standard deviations of the covariates, 1 for constant ones; None for labels.
+    names : tuple of str or None
+        Column names, if the context was a named pandas Series or a DataFrame.
 
+    Examples
+    --------
     >>> context = Context.fit(["b", "a", "b"])
     >>> context.labels, context.encode(["a"], 1).tolist()
     (('a', 'b'), [[1.0, 0.0]])
@@ -33,10 +40,20 @@ class Context:
 
     @classmethod
     def fit(cls, values: Any) -> Self:
-        """Learn the classes, or the spread of the covariates.
+        """Learn the classes of labels, or the means and standard deviations of covariates.
 
-        Numbers with fractions and arrays of numbers of shape `(rows, columns)` are covariates;
-        anything else in one column is labels.
+        Arrays of numbers of shape `(rows, columns)`, tables of several columns and columns of
+        numbers that are not all whole are covariates; any other single column holds labels.
+
+        Parameters
+        ----------
+        values : array-like of shape (rows,) or (rows, columns)
+            The context of the training rows.
+
+        Returns
+        -------
+        Context
+            The encoding.
         """
         names = _names(values)
         column = _labels(values)
@@ -48,7 +65,7 @@ class Context:
         return cls(shift=table.mean(axis=0), scale=scale, names=names)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON knows it, for a model file."""
+        """Return the encoding as JSON content for a model file."""
         if self.labels is None:
             assert self.shift is not None
             assert self.scale is not None
@@ -63,7 +80,7 @@ class Context:
 
     @classmethod
     def restored(cls, content: dict[str, Any]) -> Self:
-        """What `plain` was made of."""
+        """Return the encoding whose `plain` content this is."""
         names = None if content.get("names") is None else tuple(content["names"])
         if "labels" in content:
             return cls(labels=tuple(content["labels"]), names=names)
@@ -71,17 +88,30 @@ class Context:
 
     @property
     def width(self) -> int:
-        """Numbers a row."""
+        """Encoded numbers per row."""
         if self.labels is not None:
             return len(self.labels)
         assert self.shift is not None
         return len(self.shift)
 
     def encode(self, values: Any, n_rows: int) -> np.ndarray:
-        """The context of `n_rows` rows as numbers, `(n_rows, width)`; one value serves all rows."""
+        """Encode the context of `n_rows` rows.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_rows,) or (n_rows, columns), or one value
+            The context; a single value applies to all rows.
+        n_rows : int
+            Number of rows.
+
+        Returns
+        -------
+        numpy.ndarray
+            `(n_rows, width)`.
+        """
         if values is None:
             raise ValueError(
-                "this estimator was fitted with context=, so it gives p(x | context): pass the "
+                "this estimator was fitted with context=, so it estimates p(x | context): pass the "
                 "context of the rows here, too"
             )
         if isinstance(values, pd.DataFrame) and self.names is not None:
@@ -100,14 +130,16 @@ class Context:
         if len(encoded) == 1:
             encoded = np.repeat(encoded, n_rows, axis=0)
         if len(encoded) != n_rows:
-            raise ValueError(f"context is of {len(encoded)} rows, X of {n_rows}")
+            raise ValueError(f"context has {len(encoded)} rows, but X has {n_rows}")
         return encoded
 
     def recognised(self, values: Sequence[Any]) -> list[Any]:
-        """Labels as a file or a command line has them, as the labels of fit that look the same.
+        """Replace labels from a file or a command line by the labels of fit with the same text.
 
-        There 1, 1.0 and "1" are one; what is not known stays as it is.
+        1, 1.0 and "1" have the same text. Unknown labels are returned unchanged.
 
+        Examples
+        --------
         >>> Context.fit([1.0, 2.0]).recognised(["1", 2])
         [1.0, 2.0]
         """
@@ -115,7 +147,7 @@ class Context:
         return [known.get(_text(value), value) for value in values]
 
     def _by_name(self, values: pd.DataFrame) -> pd.DataFrame:
-        """The columns in the order of fit; as for X, others than those are an error."""
+        """Return the columns in the order of fit; missing or additional ones are an error."""
         assert self.names is not None
         if sorted(map(str, values.columns)) != sorted(self.names):
             raise ValueError(
@@ -132,14 +164,14 @@ class Context:
         unknown = {value for value in column if value not in place}
         if unknown:
             raise ValueError(
-                f"context has labels that were not there in fit: {_listed(_in_order(unknown))}; "
+                f"context has labels that did not occur in fit: {_listed(_in_order(unknown))}; "
                 f"known are {_listed(self.labels)}"
             )
         return np.eye(self.width)[[place[value] for value in column]]
 
 
 def check_label(label: Hashable) -> None:
-    """Refuse a label that a model file can't hold."""
+    """Raise `ValueError` for a label that a model file can't hold."""
     if not isinstance(label, str | int | float | bool):
         raise ValueError(
             f"the label {label!r} can't be saved: a model file holds labels that are text, numbers "
@@ -155,7 +187,7 @@ def _names(values: Any) -> tuple[str, ...] | None:
 
 
 def _labels(values: Any) -> list[Hashable] | None:
-    """The values as class labels; None if they are numbers to be used as such."""
+    """Return the values as class labels, or None if they are covariates."""
     if not _are_tuples(values) and np.ndim(values) == 2:
         table = isinstance(values, pd.DataFrame) or np.asarray(values).dtype.kind not in "iuf"
         if np.shape(values)[1] > 1 or not table:
@@ -174,12 +206,12 @@ def _text(label: Any) -> str:
 
 
 def _are_tuples(values: Any) -> bool:
-    """A list of tuples is one of labels that are tuples, not a table."""
+    """Whether `values` is a list with tuples, which are labels rather than rows of a table."""
     return isinstance(values, list) and any(isinstance(value, tuple) for value in values)
 
 
 def _one_column(values: Any) -> list[Any]:
-    """One value a row, as Python's own types where there are such."""
+    """Return one value per row, as Python's own types where possible."""
     if isinstance(values, pd.DataFrame):
         values = values.iloc[:, 0]
     if isinstance(values, pd.Series):
@@ -214,5 +246,5 @@ def _listed(labels: Sequence[Any]) -> str:
 def _in_order(labels: set[Any]) -> list[Any]:
     try:
         return sorted(labels)
-    except TypeError:  # of several kinds
+    except TypeError:  # labels of several types have no common order
         return sorted(labels, key=lambda label: (type(label).__name__, repr(label)))

@@ -1,4 +1,4 @@
-"""Arrays of images as tables: one flat row an image, and back."""
+"""Conversion of arrays of images to tables with one flat row per image, and back."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -8,10 +8,11 @@ import numpy as np
 COLOURS = (1, 3, 4)
 LARGEST_BYTE = 255.0
 DARK = 32
-"""Whole numbers that stay below are hardly bytes, but of a unit of their own (0 and 1, 0 to 16)."""
+"""Integer images whose values all lie below are not taken as bytes: they have another range, such
+as 0 to 1 or 0 to 16."""
 
 FAR_TOO_BRIGHT = 2.0
-"""What is generated for images from 0 to 1 does not reach that far, bytes do."""
+"""Values above are bytes: what a model generates for images from 0 to 1 does not reach as far."""
 
 
 def are_images(X: Any) -> bool:
@@ -21,14 +22,25 @@ def are_images(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """How images were passed: rescaled to [0, 1], nothing else, and flattened channels last.
+    """The shape and value range of the images of fit.
+
+    Images are flattened with channels last. The only scaling is from [0, top] to [0, 1].
 
     Attributes
     ----------
-    height, width, channels : of an image.
-    channels_first : whether they came as `(rows, channels, height, width)`.
-    top : the value that becomes 1: 255 for bytes, else 1.
+    height : int
+        Pixels per column.
+    width : int
+        Pixels per row.
+    channels : int
+        Numbers per pixel: 1, 3 or 4.
+    channels_first : bool
+        Whether the images have shape `(rows, channels, height, width)`.
+    top : float
+        The value that becomes 1: 255 for bytes, 1 for other numbers.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> layout = ImageLayout.of(np.zeros((2, 3, 8, 12), dtype=np.uint8))
     >>> layout.shape, layout.channels_first, layout.top
@@ -43,7 +55,18 @@ class ImageLayout:
 
     @classmethod
     def of(cls, X: Any) -> Self:
-        """The layout of an array of images, which must be one that networks can take."""
+        """Return the layout of an array of images; raise `ValueError` if networks can't take it.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, height, width, channels) or (rows, channels, height, width)
+            Bytes, or numbers from 0 to 1.
+
+        Returns
+        -------
+        ImageLayout
+            The layout.
+        """
         X = np.asarray(X)
         if X.shape[3] in COLOURS:
             height, width, channels = X.shape[1:]
@@ -83,11 +106,22 @@ class ImageLayout:
 
     @property
     def features(self) -> int:
-        """Numbers an image."""
+        """Numbers per image."""
         return self.height * self.width * self.channels
 
     def flatten(self, X: Any) -> np.ndarray:
-        """Images of this layout as rows, `(rows, features)` in their own units; rows stay rows."""
+        """Return images of this layout as rows in the user's units.
+
+        Parameters
+        ----------
+        X : array-like
+            Images; flat rows are returned unchanged.
+
+        Returns
+        -------
+        numpy.ndarray
+            `(rows, features)`.
+        """
         X = np.asarray(X)
         if X.ndim == 2:
             return X
@@ -103,9 +137,9 @@ class ImageLayout:
         return X.reshape(len(X), self.features)
 
     def _check_unit(self, X: np.ndarray) -> None:
-        """Refuse images in another unit than those of fit.
+        """Raise `ValueError` for images with another range than those of fit.
 
-        What a model generates may lie a little beyond its unit, bytes or not.
+        Generated images may lie slightly outside the range, so the limits have some margin.
         """
         largest = X.max(initial=0)
         if self.top == 1 and largest > FAR_TOO_BRIGHT:
@@ -120,7 +154,7 @@ class ImageLayout:
             )
 
     def unflatten(self, rows: np.ndarray) -> np.ndarray:
-        """Rows as images in the layout in which they came; bytes are rounded and cut off."""
+        """Return rows as images of this layout; bytes are rounded and clipped to 0 to 255."""
         images = rows.reshape(-1, *self.shape)
         if self.top == LARGEST_BYTE:
             images = np.clip(np.rint(images), 0, LARGEST_BYTE).astype(np.uint8)
@@ -133,5 +167,5 @@ class ImageLayout:
         return ("rows", self.height, self.width, self.channels)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON knows it, for a model file."""
+        """Return the layout as JSON content for a model file."""
         return asdict(self)

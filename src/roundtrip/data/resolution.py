@@ -1,23 +1,36 @@
-"""The steps in which columns are rounded."""
+"""Detection of rounded columns and of their rounding steps."""
 
 import numpy as np
 
 MOST_DISTINCT = 0.1
-"""Share of distinct values among a column's rows up to which it counts as rounded."""
+"""A column counts as rounded up to this number of distinct values per row."""
 
 SMALLEST_GAP = 1e-9
+"""Gaps up to this share of a column's range are arithmetic error."""
 
 
 def column_resolution(X: np.ndarray) -> np.ndarray:
-    """The step in which each column is rounded, 0 for columns that are not; `(features,)`.
+    """Return the rounding step of each column.
 
-    A column counts as rounded when it has few distinct values for its number of rows, as counts,
-    codes and coarse measurements do. Its step is the smallest gap between values that are not just
-    different by arithmetic error; 1 for a column of one value.
+    A column counts as rounded if it has few distinct values for its number of rows, as counts,
+    codes and coarse measurements do. Its step is the smallest gap between distinct values, apart
+    from gaps due to arithmetic error. The step of a constant column is 1.
 
+    Parameters
+    ----------
+    X : numpy.ndarray of shape (rows, features)
+        The table.
+
+    Returns
+    -------
+    numpy.ndarray
+        `(features,)` steps, 0 for columns that are not rounded.
+
+    Examples
+    --------
     >>> import numpy as np
-    >>> random = np.random.default_rng(0)
-    >>> X = np.stack([random.normal(size=500), random.integers(5, size=500) / 10], axis=1)
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.stack([rng.normal(size=500), rng.integers(5, size=500) / 10], axis=1)
     >>> column_resolution(X).round(3)
     array([0. , 0.1])
     """

@@ -1,4 +1,4 @@
-"""Rows as the model takes them: tensors of features and of context, side by side."""
+"""`Rows`: a tensor of features and a tensor of context."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in scaled units. Only networks see features and context as one vector.
+    """Rows in scaled units; only networks join features and context into one vector.
 
     Attributes
     ----------
     x : Tensor
         `(rows, features)`.
     context : Tensor
-        `(rows, context_dim)`; no columns without a context.
+        `(rows, context_dim)`; `context_dim` is 0 without a context.
 
     Examples
     --------
@@ -30,40 +30,40 @@ class Rows:
 
     @classmethod
     def without_context(cls, x: Tensor) -> "Rows":
-        """Rows that have features only."""
+        """Return rows with features only."""
         return cls(x, x.new_empty(len(x), 0))
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __getitem__(self, rows: Tensor | slice) -> "Rows":
-        """Some of the rows, by index, mask or slice."""
+        """Return some of the rows, selected by index, mask or slice."""
         return Rows(self.x[rows], self.context[rows])
 
     @property
     def features(self) -> int:
-        """Columns of x."""
+        """Number of columns of `x`."""
         return self.x.shape[1]
 
     @property
     def context_dim(self) -> int:
-        """Numbers of context per row."""
+        """Number of columns of `context`."""
         return self.context.shape[1]
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors live."""
+        """Device of the tensors."""
         return self.x.device
 
     def to(self, target: torch.device | torch.dtype) -> "Rows":
-        """The rows on another device or in another precision."""
+        """Return the rows on another device or in another precision."""
         return Rows(self.x.to(target), self.context.to(target))
 
     def given(self, context: Tensor) -> "Rows":
-        """The same features, all with one context `(context_dim,)`."""
+        """Return the same features, all with one context of shape `(context_dim,)`."""
         return Rows(self.x, context.to(self.x).expand(len(self), -1))
 
     def split(self, size: int) -> Iterator["Rows"]:
-        """Blocks of at most `size` rows."""
+        """Yield blocks of at most `size` rows."""
         for x, context in zip(self.x.split(size), self.context.split(size), strict=True):
             yield Rows(x, context)

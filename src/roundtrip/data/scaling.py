@@ -1,4 +1,4 @@
-"""Scaling of tables: an affine map of each column that remembers its log|det|."""
+"""Scaling of tables: an affine map of each column, with its log|det|."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -11,8 +11,17 @@ SCALES = ("standard", "minmax", None)
 
 @dataclass(frozen=True)
 class Scaling:
-    """x ↦ (x - shift) / scale, column by column.
+    """The map x ↦ (x - shift) / scale, column by column.
 
+    Attributes
+    ----------
+    shift : numpy.ndarray
+        `(features,)` in the user's units.
+    scale : numpy.ndarray
+        `(features,)` positive, in the user's units.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> scaling = Scaling.fit(np.array([[0.0], [4.0]]), "minmax")
     >>> scaling.apply(np.array([[1.0]])), scaling.log_det
@@ -24,13 +33,25 @@ class Scaling:
 
     @classmethod
     def fit(cls, X: np.ndarray, kind: str | None) -> Self:
-        """The scaling of kind "standard" (mean 0, variance 1), "minmax" ([0, 1]) or None.
+        """Return the scaling of a table.
 
-        A constant column is only shifted: it has no width to divide by.
+        Parameters
+        ----------
+        X : numpy.ndarray of shape (rows, features)
+            The table.
+        kind : {"standard", "minmax"} or None
+            To mean 0 and variance 1, to [0, 1], or not at all. A constant column is only shifted,
+            because it has no width to divide by.
+
+        Returns
+        -------
+        Scaling
+            The scaling.
         """
         if kind not in SCALES:
             raise ValueError(f"scale must be 'standard', 'minmax' or None, got {kind!r}")
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # refused below
+        # Overflows need no warning: the check below refuses their results.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if kind == "standard":
                 standard = StandardScaler().fit(X)
                 shift, scale = standard.mean_, standard.scale_
@@ -49,13 +70,13 @@ class Scaling:
 
     @property
     def log_det(self) -> float:
-        """log|det| of the map: what a log density in scaled units gains in the user's units."""
+        """log|det| of the map; added to a log density in scaled units, it gives the user's."""
         return -float(np.log(self.scale).sum())
 
     def apply(self, X: np.ndarray) -> np.ndarray:
-        """User's units to scaled units."""
+        """Convert from the user's units to scaled units."""
         return (X - self.shift) / self.scale
 
     def undo(self, X: np.ndarray) -> np.ndarray:
-        """Scaled units to user's units."""
+        """Convert from scaled units to the user's units."""
         return X * self.scale + self.shift

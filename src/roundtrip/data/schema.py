@@ -1,4 +1,4 @@
-"""`Schema`: what the rows of the user look like, and how they become tensors and back."""
+"""`Schema`: what the user's rows look like, and their conversion to tensors and back."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -18,20 +18,22 @@ from roundtrip.data.scaling import Scaling
 
 @dataclass(frozen=True)
 class Schema:
-    """The one owner of a row: it alone scales, flattens, names and adds context.
+    """The layout and units of the user's rows.
+
+    Only the schema scales rows, flattens images, encodes context and names columns.
 
     Attributes
     ----------
     scaling : Scaling
-        Between the units of the user and scaled units, in which models work.
+        Map between the user's units and scaled units, in which models work.
     resolution : numpy.ndarray
-        `(features,)` rounding step of each column in the user's units, 0 if it is not rounded.
+        `(features,)` rounding steps in the user's units, 0 for columns that are not rounded.
     columns : list or None
-        Column labels of the DataFrame it was fitted on.
+        Column labels of the DataFrame of fit; None for arrays.
     context : Context or None
-        How a context becomes numbers, if there is one.
+        Encoding of the context; None for an unconditional density.
     images : ImageLayout or None
-        How images were passed, or None for tables.
+        Layout of the images of fit; None for tables.
 
     Examples
     --------
@@ -51,16 +53,32 @@ class Schema:
 
     @classmethod
     def fit(cls, owner: Any, X: Any, context: Any, *, scale: str | None) -> tuple[Self, Rows]:
-        """Learn what rows look like; gives the rows, too.
+        """Learn the schema of a table, and return it with the converted rows.
 
-        `owner` is the estimator whose ``n_features_in_`` and ``feature_names_in_`` are set.
+        Parameters
+        ----------
+        owner : object
+            The estimator; its ``n_features_in_`` and ``feature_names_in_`` are set.
+        X : array-like
+            A table or images.
+        context : array-like or None
+            The context of the rows.
+        scale : {"standard", "minmax"} or None
+            Kind of scaling; images are only divided by their largest possible value.
+
+        Returns
+        -------
+        schema : Schema
+            The schema.
+        rows : Rows
+            The rows as float64 tensors on the CPU.
         """
         images = ImageLayout.of(X) if are_images(X) else None
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
         values = _checked(owner, X, images, ensure_min_samples=2, reset=True)
         if images is None:
             scaling, resolution = Scaling.fit(values, scale), column_resolution(values)
-        else:  # images are rescaled and nothing else, as in the paper
+        else:  # as in the paper, images are only rescaled to [0, 1]
             scaling = Scaling(np.zeros(images.features), np.full(images.features, images.top))
             resolution = np.zeros(images.features)
         encoding = None if context is None else Context.fit(context)
@@ -69,26 +87,26 @@ class Schema:
 
     @property
     def features(self) -> int:
-        """Columns of x."""
+        """Features per row."""
         return len(self.resolution)
 
     @property
     def context_dim(self) -> int:
-        """Numbers of context per row."""
+        """Encoded numbers of context per row."""
         return 0 if self.context is None else self.context.width
 
     @property
     def log_det(self) -> float:
-        """What a log density in scaled units gains in the user's units."""
+        """log|det| of the scaling; added to a log density in scaled units, it gives the user's."""
         return self.scaling.log_det
 
     @property
     def scaled_resolution(self) -> np.ndarray:
-        """`(features,)` rounding steps in scaled units."""
+        """Rounding steps in scaled units, `(features,)`."""
         return self.resolution / self.scaling.scale
 
     def with_columns_of(self, X: Any) -> Self:
-        """The same with the column labels of another table, or none."""
+        """Return the schema with the column labels of `X`; an array has none."""
         return replace(self, columns=list(X.columns) if isinstance(X, pd.DataFrame) else None)
 
     def name_features(self, owner: Any) -> None:
@@ -98,46 +116,66 @@ class Schema:
             owner.feature_names_in_ = np.array(self.columns, dtype=object)
 
     def rows(self, owner: Any, X: Any, context: Any = None, *, min_rows: int = 1) -> Rows:
-        """The rows of `X`, which must look like those of fit, as float64 tensors on the CPU."""
+        """Check rows against those of fit and convert them.
+
+        Parameters
+        ----------
+        owner : object
+            The fitted estimator.
+        X : array-like
+            Rows like those of fit.
+        context : array-like or None, default=None
+            Their context, if fit had one.
+        min_rows : int, default=1
+            Fewer rows raise `ValueError`.
+
+        Returns
+        -------
+        Rows
+            float64 tensors on the CPU.
+        """
         values = _checked(owner, X, self.images, ensure_min_samples=min_rows, reset=False)
         return self.encoded(values, context)
 
     def encoded(self, values: np.ndarray, context: Any = None) -> Rows:
-        """`(rows, features)` numbers in the user's units, and their context, as tensors."""
+        """Convert checked values `(rows, features)` in the user's units, and their context."""
         return Rows(
             torch.from_numpy(self.scaling.apply(values)), self.encoded_context(context, len(values))
         )
 
     def without_context(self, owner: Any, X: Any) -> Rows:
-        """`rows`, but without a context, even if there was one in fit."""
+        """Check and convert rows without a context, even if fit had one."""
         return replace(self, context=None).rows(owner, X)
 
     def encoded_context(self, context: Any, n_rows: int) -> Tensor:
-        """The context of rows as numbers, `(n_rows, context_dim)`; no columns if there is none."""
+        """Encode the context of rows, `(n_rows, context_dim)`; no columns without a context."""
         if self.context is not None:
             return torch.from_numpy(self.context.encode(context, n_rows))
         if context is not None:
-            raise ValueError("context= was not given in fit, so this density has none")
+            raise ValueError("context= was not given in fit, so this density takes no context")
         return torch.empty((n_rows, 0), dtype=torch.float64)
 
     def values(self, x: Tensor) -> np.ndarray:
-        """Scaled `(rows, features)` as numbers in the user's units."""
+        """Convert `(rows, features)` in scaled units to flat rows in the user's units."""
         return self.scaling.undo(x.double().cpu().numpy())
 
     def table(self, x: Tensor) -> np.ndarray | pd.DataFrame:
-        """Scaled `(rows, features)` as the user's rows came: array, DataFrame or images."""
+        """Convert `(rows, features)` in scaled units to the form of fit's X.
+
+        This is an array, a DataFrame or an array of images.
+        """
         values = self.array(x)
         if self.columns is None:
             return values
         return pd.DataFrame(values, columns=self.columns)
 
     def array(self, x: Tensor) -> np.ndarray:
-        """Scaled `(rows, features)` as an array in the user's units: of images, or a table."""
+        """Convert `(rows, features)` in scaled units to an array of rows or of images."""
         values = self.values(x)
         return values if self.images is None else self.images.unflatten(values)
 
     def file_parts(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What a model file holds of it: plain JSON and tensors."""
+        """Return the JSON content and the tensors that a model file holds of the schema."""
         content = {
             "columns": None if self.columns is None else [_plain(name) for name in self.columns],
             "context": None if self.context is None else self.context.plain(),
@@ -152,7 +190,7 @@ class Schema:
 
     @classmethod
     def from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
-        """What `file_parts` was made of."""
+        """Return the schema whose `file_parts` these are."""
         context, images = content["context"], content["images"]
         return cls(
             Scaling(tensors["shift"].numpy(), tensors["scale"].numpy()),

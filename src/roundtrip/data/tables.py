@@ -1,4 +1,4 @@
-"""Reading and writing tables of numbers, and images: csv, tsv, parquet, npy and npz files."""
+"""Reading and writing tables and images in csv, tsv, parquet, npy and npz files."""
 
 import csv
 import gzip
@@ -29,27 +29,40 @@ def read_table(
     *,
     without: Sequence[str] = (),
 ) -> Table:
-    """Read a table of numbers; the suffix of ``path`` says the format.
-
-    Gives a float64 DataFrame if the table has column names, else a float64 array of shape
-    (rows, columns); an array of four dimensions holds images and is given as it is. Missing values
-    are NaN. Raises ``ValueError`` if the format is unknown, the file is damaged or has no rows, or
-    a column is absent, named twice or not numeric; ``OSError`` if there is no such file.
+    r"""Read a table of numbers or an array of images; the suffix of `path` gives the format.
 
     Parameters
     ----------
-    path : a csv or tsv file (also ``.gz``), whose first row is a header unless all of it is
+    path : str or os.PathLike
+        A csv or tsv file (also ``.gz``), whose first row is a header unless all its cells are
         numbers; a parquet file; an npy file; or an npz file with one array, or one named X.
-    columns : names of the columns to keep, in this order. A table without column names is
-        returned whole.
-    without : names of columns to leave out.
+    columns : sequence of str or None, default=None
+        Names of the columns to keep, in this order. A table without column names is returned
+        whole.
+    without : sequence of str, default=()
+        Names of columns to leave out.
+
+    Returns
+    -------
+    pandas.DataFrame or numpy.ndarray
+        A float64 DataFrame if the table has column names, else a float64 array of shape
+        (rows, columns); missing values are NaN. An array of four dimensions holds images and
+        keeps its type.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown, the file is damaged or has no rows, or a column is absent,
+        named twice or not numeric.
+    OSError
+        If the file does not exist or is a folder.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "people.csv")
-    ...     _ = file.write_text("name,height,weight\\nAda,1.7,60\\nBob,1.8,\\n")
+    ...     _ = file.write_text("name,height,weight\nAda,1.7,60\nBob,1.8,\n")
     ...     print(read_table(file, columns=["weight", "height"]))
        weight  height
     0    60.0     1.7
@@ -59,9 +72,26 @@ def read_table(
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataFrame:
-    """Read single columns as they are, text included; of an npz file the arrays of these names.
+    """Read some columns without conversion to numbers, or some arrays of an npz file.
 
-    Raises the errors of `read_table`, and a ``ValueError`` if there are no names to go by.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A file as in `read_table`; it must have column names or be an npz file.
+    names : sequence of str
+        Names of the columns, or of the arrays in an npz file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns in the order of `names`.
+
+    Raises
+    ------
+    ValueError
+        As in `read_table`, or if the table has no column names.
+    OSError
+        If the file does not exist or is a folder.
     """
 
     def read(path: Path, suffix: str) -> pd.DataFrame:
@@ -82,7 +112,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataF
 
 
 def _reading(path: str | os.PathLike[str], read: Callable[[Path, str], T]) -> T:
-    """Call `read` with a file that is there and its suffix; errors tell of the file."""
+    """Call `read` with an existing file and its suffix; every error names the file."""
     path = Path(path)
     suffix = _suffix(path, INPUT_SUFFIXES)
     if not path.exists():
@@ -98,10 +128,15 @@ def _reading(path: str | os.PathLike[str], read: Callable[[Path, str], T]) -> T:
 
 
 def write_table(table: Table, path: str | os.PathLike[str]) -> None:
-    """Write a table, all or nothing; the suffix of ``path`` says the format.
+    """Write a table atomically; the suffix of `path` gives the format.
 
-    An array is written to text without a header and to parquet with the names x0, x1, ...;
-    npy files hold the plain array. Images go to npy files only, as they are.
+    Parameters
+    ----------
+    table : pandas.DataFrame or numpy.ndarray
+        A table, or images of four dimensions, which only npy files can hold.
+    path : str or os.PathLike
+        A csv, tsv (also ``.gz``), parquet or npy file. An array is written to text without a
+        header and to parquet with the column names x0, x1, ...
     """
     suffix = _suffix(Path(path), OUTPUT_SUFFIXES)
     images = table.ndim == IMAGES_NDIM
@@ -131,7 +166,7 @@ def write_text(table: Table, file: TextIO | Path, suffix: str = ".csv") -> None:
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
-    """Raise the error that :func:`write_table` would raise for this path, before the work."""
+    """Raise the error that `write_table` would raise for this path, before any work is done."""
     _suffix(Path(path), OUTPUT_SUFFIXES)
     check_writable(path)
 
@@ -166,7 +201,7 @@ def _one_a_row(name: str, array: np.ndarray) -> np.ndarray:
     if array.ndim == 2 and array.shape[1] == 1:
         return array[:, 0]
     if array.ndim != 1:
-        raise ValueError(f"the array {name} needs one value a row, but has shape {array.shape}")
+        raise ValueError(f"the array {name} needs one value per row, but has shape {array.shape}")
     return array
 
 
