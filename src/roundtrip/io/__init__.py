@@ -1,1 +1,1 @@
-"""Model files, atomic writes and devices."""
+"""Model files, atomic writes, devices and progress bars."""

@@ -1,4 +1,4 @@
-"""Atomic file writing: a file is either complete and new, or as it was before."""
+"""Atomic writes: a file is either replaced completely or not changed."""
 
 import os
 import uuid
@@ -9,16 +9,26 @@ from pathlib import Path
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path to write to, and move it to ``path`` if the block succeeds.
+    """Yield a temporary path to write to, and move the file to `path` if the block succeeds.
 
-    The temporary file lies in the folder of ``path`` (a move is atomic only inside one file
-    system), has the same suffix, and is removed if the block raises. The result has the
-    permissions of any new file under the umask. A symbolic link is followed, not replaced.
+    The temporary file is created in the folder of `path`, because a move is atomic only within
+    one file system. It has the same suffix and is removed if the block raises. The result has the
+    permissions of a new file under the umask. A symbolic link is followed, not replaced.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file to write.
+
+    Yields
+    ------
+    pathlib.Path
+        The temporary file.
 
     Raises
     ------
     OSError
-        If the folder doesn't exist or isn't writable, or ``path`` is a folder or a device.
+        If the folder doesn't exist or isn't writable, or `path` is a folder or a device.
 
     Examples
     --------
@@ -37,7 +47,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary, mode = _create_beside(target)
     try:
         yield temporary
-        # Some writers replace the file they are given by a private one of their own.
+        # Some writers replace the file they are given by a new one with stricter permissions.
         temporary.chmod(mode)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
@@ -47,7 +57,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise the ``OSError`` that :func:`atomic_write` would raise, before the work is done.
+    """Raise the `OSError` that `atomic_write` would raise, before any work is done.
 
     Examples
     --------
@@ -62,7 +72,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _check_folder(path: str | os.PathLike[str]) -> None:
-    # Relative as the user wrote it: an absolute path in the message would only obscure it.
+    # The message shows the path as the user wrote it, not the absolute one.
     folder = Path(path).parent
     if not folder.is_dir():
         problem = "isn't a folder" if folder.exists() else "doesn't exist"
@@ -70,7 +80,7 @@ def _check_folder(path: str | os.PathLike[str]) -> None:
 
 
 def _create_beside(target: Path) -> tuple[Path, int]:
-    """Create an empty file next to ``target``; its path and its permission bits."""
+    """Create an empty file next to `target`; return its path and its permission bits."""
     if target.is_dir():
         raise IsADirectoryError(f"can't write {target}: it is a folder, not a file")
     if target.exists() and not target.is_file():  # a move would replace the device itself
@@ -78,7 +88,7 @@ def _create_beside(target: Path) -> tuple[Path, int]:
     temporary = target.parent / f".{uuid.uuid4().hex}{target.suffix}"
     try:
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    except OSError as error:  # named after the target: nobody asked for the temporary file
+    except OSError as error:  # name the target: the user does not know the temporary file
         raise type(error)(error.errno, f"can't write: {error.strerror}", str(target)) from None
     try:
         return temporary, os.fstat(descriptor).st_mode & 0o777

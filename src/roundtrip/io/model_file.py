@@ -1,4 +1,4 @@
-"""Model files: safetensors whose header carries JSON content and a checksum of everything."""
+"""Model files: safetensors files with JSON content and a checksum in the header."""
 
 import hashlib
 import json
@@ -24,7 +24,17 @@ FORMAT_VERSION = "2"
 def write_model_file(
     path: str | os.PathLike[str], content: dict[str, Any], tensors: dict[str, Tensor]
 ) -> None:
-    """Write `content` (plain JSON) and `tensors`; an old file is replaced by a complete new one."""
+    """Write a model file atomically; an existing file is replaced.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    content : dict
+        JSON content.
+    tensors : dict
+        Tensors by name.
+    """
     tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(content)
     metadata = {
@@ -38,10 +48,26 @@ def write_model_file(
 
 
 def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Content and tensors of a file that `write_model_file` wrote, on the CPU.
+    """Read a file that `write_model_file` wrote; no code from the file is executed.
 
-    Raises `ModelFileError` for a foreign, damaged or newer file and `OSError` for one that can't
-    be read. Nothing in the file is executed.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+
+    Returns
+    -------
+    content : dict
+        JSON content.
+    tensors : dict
+        Tensors by name, on the CPU.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, is damaged or has another format version.
+    OSError
+        If the file can't be opened.
     """
     metadata, tensors = _read(Path(path))
     if metadata.get("format") != FORMAT:
@@ -60,14 +86,14 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
 
 
 def plain(value: Any) -> Any:
-    """A parameter as JSON knows it: numbers, strings, None, lists and components."""
+    """Return a parameter as JSON content; components become dicts and sequences lists."""
     if isinstance(value, Component):
         settings = {name: plain(setting) for name, setting in value.get_params().items()}
         return {"component": type(value).__name__, "settings": settings}
     if isinstance(value, torch.device):
         return str(value)
     if isinstance(value, np.random.RandomState):
-        return None  # a stream of random numbers is spent by the fit; it has no value to keep
+        return None  # fit has advanced its state, so a saved copy would not repeat the fit
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if is_sequence(value):
@@ -76,16 +102,30 @@ def plain(value: Any) -> Any:
 
 
 def restored(value: Any, components: Mapping[str, type[Component]]) -> Any:
-    """What `plain` was made of; sequences come back as tuples.
+    """Return the parameter whose `plain` content this is; sequences become tuples.
 
-    `components` are the classes that a file may name.
+    Parameters
+    ----------
+    value : object
+        JSON content from `plain`.
+    components : mapping
+        Component classes that a file may name, by name.
+
+    Returns
+    -------
+    object
+        The parameter.
+
+    Raises
+    ------
+    ModelFileError
+        If the content names a component that is not among `components`.
     """
     if isinstance(value, dict):
         name = value["component"]
         if name not in components:
             raise ModelFileError(
-                f"it was made with the component {name}: give its class, "
-                f"load(path, components=[{name}])"
+                f"it uses the component {name}: pass its class, load(path, components=[{name}])"
             )
         settings = {key: restored(each, components) for key, each in value["settings"].items()}
         return components[name](**settings)
@@ -93,12 +133,12 @@ def restored(value: Any, components: Mapping[str, type[Component]]) -> Any:
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    with path.open("rb"):  # a missing or unreadable file and a folder raise their own OSError
+    with path.open("rb"):  # raises OSError for a missing or unreadable file and for a folder
         pass
     try:
         with safe_open(path, framework="pt") as file:
             names = file.keys()
-            # Clones: the tensors as read are views of the file, which may change later.
+            # The tensors are views of the file, which may change later, and so are cloned.
             tensors = {name: file.get_tensor(name).clone() for name in names}
             return file.metadata() or {}, tensors
     except (SafetensorError, ValueError, RuntimeError) as error:
@@ -106,7 +146,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 
 def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
-    """Of everything that decides what the estimator computes."""
+    """Return the SHA-256 checksum of the content and of all tensors."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name]

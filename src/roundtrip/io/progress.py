@@ -1,4 +1,4 @@
-"""Progress bars on stderr: of training, of scoring, of any loop."""
+"""Progress bars on stderr for training, scoring and other loops."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ SHORT_NAMES = {
 
 
 def scoring_bar(*, enabled: bool) -> Progress:
-    """A bar with the time that has passed, for tasks that are added to it."""
+    """Return a progress bar with the elapsed time, to which tasks can be added."""
     return Progress(
         *Progress.get_default_columns(),
         TimeElapsedColumn(),
@@ -45,8 +45,26 @@ def scoring_bar(*, enabled: bool) -> Progress:
 def tracked(
     items: Iterable[T], description: str, *, total: int | None = None, enabled: bool
 ) -> Iterable[T]:
-    """The items, with a bar that advances by each.
+    """Iterate over items and show a progress bar.
 
+    Parameters
+    ----------
+    items : iterable
+        The items.
+    description : str
+        Text left of the bar.
+    total : int or None, default=None
+        Number of items, if they have no length.
+    enabled : bool
+        Whether to show the bar.
+
+    Returns
+    -------
+    iterable
+        The same items.
+
+    Examples
+    --------
     >>> list(tracked([1, 2], "counting", enabled=False))
     [1, 2]
     """
@@ -55,9 +73,18 @@ def tracked(
 
 
 class TrainingProgress:
-    """Shows epoch, speed, time left, validation log-likelihood and losses while it is open.
+    """A context manager that shows the progress of training.
 
-    `unit` names what a row is.
+    It shows the epoch, the remaining time, the speed, the validation log-likelihood and the losses.
+
+    Parameters
+    ----------
+    name : str
+        Text left of the bar.
+    unit : str, default="rows"
+        Unit of the speed, such as "images".
+    enabled : bool
+        Whether to show anything.
     """
 
     def __init__(self, name: str, *, unit: str = "rows", enabled: bool) -> None:
@@ -97,15 +124,31 @@ class TrainingProgress:
                 self._live.console.print()  # rich ends the last line only on a terminal
 
     def step(self, share: float, rows: int) -> None:
-        """One training step on some rows is done, and with it this share of all training."""
+        """Report a finished step.
+
+        Parameters
+        ----------
+        share : float
+            Share of the whole training that is done, from 0 to 1.
+        rows : int
+            Rows of this step.
+        """
         if not self._live:
             return
         self._rows += rows
         self._bar.update(self._task, completed=share)
-        self._tell()
+        self._update_report()
 
     def epoch(self, epoch: int, record: Mapping[str, float]) -> None:
-        """An epoch is done and validated."""
+        """Report a finished and validated epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            Its number, from 1.
+        record : mapping
+            Its "validation_log_likelihood" and losses.
+        """
         self._bar.update(self._task, epoch=epoch)
         losses = [
             f"{short} {record[name]:.3g}" for name, short in SHORT_NAMES.items() if name in record
@@ -113,9 +156,9 @@ class TrainingProgress:
         self._validated = [f"validation log-likelihood {record['validation_log_likelihood']:.3f}"]
         if losses:
             self._validated.append("  ".join(losses))
-        self._tell()
+        self._update_report()
 
-    def _tell(self) -> None:
+    def _update_report(self) -> None:
         seconds = max(time.perf_counter() - self._start, 1e-9)
         speed = f"{self._rows / seconds:,.0f} {self._unit}/s"
         self._report.plain = "\n".join([*self._validated, speed])

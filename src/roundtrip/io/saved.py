@@ -1,4 +1,4 @@
-"""`SavedToFile`: what can be saved to a model file and read again by `roundtrip.load`."""
+"""`SavedToFile`: base class of estimators with `save`, which `roundtrip.load` reads."""
 
 import os
 from abc import ABC, abstractmethod
@@ -16,26 +16,33 @@ from roundtrip.parameters import Component
 T = TypeVar("T")
 
 CLASS = "class"
-"""Entry of a file's content that names the class it holds."""
+"""Key of the JSON content under which the class of the saved object is named."""
 
 
 @dataclass
 class FileParts:
-    """What a model file holds: plain JSON and tensors.
+    """The content of a model file, or of a part of one.
 
     Attributes
     ----------
     content : dict
-        Numbers, strings, lists and dicts.
+        JSON content: numbers, strings, lists and dicts.
     tensors : dict
         Tensors by name.
+
+    Examples
+    --------
+    >>> parts = FileParts({}, {})
+    >>> parts.add("model", FileParts({"sigma": 0.1}, {"weight": torch.ones(1)}))
+    >>> parts.tensors, parts.within("model").content
+    ({'model.weight': tensor([1.])}, {'sigma': 0.1})
     """
 
     content: dict[str, Any]
     tensors: dict[str, Tensor]
 
     def within(self, name: str) -> "FileParts":
-        """Only the part `name`, as `add` put it in."""
+        """Return the part that `add` stored under `name`."""
         start = f"{name}."
         own = {key: each for key, each in self.tensors.items() if key.startswith(start)}
         return FileParts(
@@ -43,55 +50,55 @@ class FileParts:
         )
 
     def add(self, name: str, part: "FileParts") -> None:
-        """Put in another part under a name."""
+        """Store another part under `name`."""
         self.content[name] = part.content
         self.tensors |= {f"{name}.{key}": each for key, each in part.tensors.items()}
 
 
 @dataclass(frozen=True)
 class Restoring:
-    """How a file is read.
+    """Options of reading a file.
 
     Attributes
     ----------
     device : torch.device
-        Where models are put.
+        Device of the restored models.
     components : mapping
-        Component classes by name.
+        Component classes that the file may name, by name.
     """
 
     device: torch.device
     components: Mapping[str, type[Component]]
 
     def parameters(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters that `plain_parameters` made plain."""
+        """Return the parameters whose `plain_parameters` content this is."""
         return {name: restored(value, self.components) for name, value in content.items()}
 
     def estimator(self, kind: type[T], content: Mapping[str, Any] | None) -> T | None:
-        """An unfitted estimator of which `plain_estimator` was made, or None."""
+        """Return the unfitted estimator whose `plain_estimator` content this is, or None."""
         return None if content is None else kind(**self.parameters(content))
 
 
 def plain_estimator(estimator: Any) -> dict[str, Any] | None:
-    """The parameters of an unfitted estimator, or None, as JSON knows them."""
+    """Return the parameters of an estimator as JSON content; None stays None."""
     return None if estimator is None else plain_parameters(estimator.get_params(deep=False))
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """An estimator's parameters as JSON knows them."""
+    """Return parameters as JSON content."""
     return {name: plain(value) for name, value in parameters.items()}
 
 
 class SavedToFile(ABC):
-    """Adds `save`; a class says what its file holds and how to read it."""
+    """Base class that adds `save`; subclasses define the content of the file."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted object to a file that `roundtrip.load` reads; never half a file.
+        """Write the fitted object atomically to a file that `roundtrip.load` reads.
 
         Parameters
         ----------
         path : str or os.PathLike
-            Name of the file; an old one is replaced.
+            The file; an existing one is replaced.
         """
         check_is_fitted(self)
         parts = self._file_parts()
@@ -99,9 +106,9 @@ class SavedToFile(ABC):
 
     @abstractmethod
     def _file_parts(self) -> FileParts:
-        """What the file holds."""
+        """Return the content of the file."""
 
     @classmethod
     @abstractmethod
     def _from_file_parts(cls, parts: FileParts, how: Restoring) -> Self:
-        """The fitted object that `_file_parts` was made of."""
+        """Return the fitted object whose `_file_parts` these are."""
