@@ -125,7 +125,7 @@ def restored(value: Any, components: Mapping[str, type[Component]]) -> Any:
         name = value["component"]
         if name not in components:
             raise ModelFileError(
-                f"it uses the component {name}: pass its class, load(path, components=[{name}])"
+                f"it uses the component {name}: give its class, load(path, components=[{name}])"
             )
         settings = {key: restored(each, components) for key, each in value["settings"].items()}
         return components[name](**settings)
