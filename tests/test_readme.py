@@ -13,6 +13,7 @@ import roundtrip
 import roundtrip.baselines
 from roundtrip import Roundtrip, Validation
 from roundtrip.cli.app import app
+from roundtrip.outliers import scorer
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -35,6 +36,7 @@ def short_fits(monkeypatch, tmp_path):
     monkeypatch.setattr(
         Roundtrip, "fit", lambda self, *a, **k: fit(self.set_params(**quick), *a, **k)
     )
+    monkeypatch.setattr(scorer, "DRAWS", 50)
     monkeypatch.chdir(tmp_path)
 
 
