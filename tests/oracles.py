@@ -6,7 +6,10 @@ from scipy.stats import multivariate_normal
 from torch import nn
 
 from roundtrip import RoundtripModel
-from roundtrip.model.noise import isotropic_log_prob
+from roundtrip.data import Rows
+from roundtrip.model.core import posterior_outputs
+from roundtrip.model.networks import ResidualMLP
+from roundtrip.model.noise import ConstantGaussian, isotropic_log_prob
 
 
 class LinearModel:
@@ -33,7 +36,11 @@ class LinearModel:
         self.distribution = multivariate_normal(self.bias, covariance)
 
     def points(self, rows: int, seed: int = 1) -> np.ndarray:
-        return np.atleast_2d(self.distribution.rvs(rows, random_state=seed)).reshape(rows, -1)
+        # Not by scipy, whose draws depend on the eigenvectors that a machine finds.
+        rng = np.random.default_rng(seed)
+        z = rng.standard_normal((rows, self.weight.shape[1]))
+        noise = rng.standard_normal((rows, len(self.bias)))
+        return z @ self.weight.T + self.bias + self.sigma * noise
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         return np.atleast_1d(self.distribution.logpdf(x))
@@ -51,8 +58,13 @@ class FoldedModel:
         self.sigma = sigma
         axis = np.linspace(-6, 6, 20_001 if latent_dim == 1 else 801)
         grid = np.stack(np.meshgrid(*[axis] * latent_dim, indexing="ij"), axis=-1)
-        self._z = torch.from_numpy(grid.reshape(-1, latent_dim))
-        self._cell = (axis[1] - axis[0]) ** latent_dim
+        z = torch.from_numpy(grid.reshape(-1, latent_dim))
+        generated = _Fold()(z)
+        order = generated[:, 0].argsort()
+        self._generated = generated[order]
+        self._first = self._generated[:, 0].contiguous()
+        self._log_weight = self.model.prior.log_prob(z[order])
+        self._log_weight += latent_dim * np.log(axis[1] - axis[0])
 
     def points(self, rows: int, seed: int = 1) -> np.ndarray:
         rng = np.random.default_rng(seed)
@@ -61,13 +73,14 @@ class FoldedModel:
         return clean + self.sigma * rng.standard_normal(clean.shape)
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        generated = _Fold()(self._z)
-        log_prior = self.model.prior.log_prob(self._z)
         values = []
         for row in torch.from_numpy(x):
-            squared = (row - generated).square().sum(1)
+            # The other points of the grid are farther off than ten sigma in the first feature.
+            limits = row[0] + 10 * self.sigma * torch.tensor([-1.0, 1.0])
+            start, end = torch.searchsorted(self._first, limits).tolist()
+            squared = (row - self._generated[start:end]).square().sum(1)
             log_likelihood = isotropic_log_prob(squared, self.sigma, x.shape[1])
-            values.append(torch.logsumexp(log_likelihood + log_prior, dim=0) + np.log(self._cell))
+            values.append(torch.logsumexp(log_likelihood + self._log_weight[start:end], dim=0))
         return torch.stack(values).numpy()
 
 
@@ -89,3 +102,24 @@ class _Unfold(nn.Module):
     def forward(self, x):
         first = x[:, :1].clamp_min(0.01).sqrt()
         return torch.cat([first, 0.5 * x[:, 1:2]], dim=1)[:, : self.latent_dim]
+
+
+def residual_model(latent_dim, features, *, sigma=0.5):
+    """G and H as small residual networks, H with a posterior; linear until they are trained."""
+    rng = torch.Generator().manual_seed(0)
+    sizes = {"width": 16, "blocks": 1, "rng": rng}
+    code = posterior_outputs(latent_dim)
+    return RoundtripModel(
+        ResidualMLP(latent_dim, features, linear_outputs=features, **sizes),
+        ResidualMLP(features, code, linear_outputs=code, **sizes),
+        latent_dim,
+        noise=ConstantGaussian(features, sigma=sigma),
+        has_posterior=True,
+    )
+
+
+def correlated_rows(rows=4000, seed=0):
+    """Three correlated normal columns of which two numbers explain nearly all."""
+    rng = np.random.default_rng(seed)
+    mixing = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [0.2, -0.5, 0.1]])
+    return Rows.without_context(torch.from_numpy(rng.normal(size=(rows, 3)) @ mixing.T + 0.3))

@@ -1,11 +1,13 @@
 import numpy as np
 import torch
+from conftest import TINY
 from oracles import LinearModel
 from scipy.stats import multivariate_normal
 
 from roundtrip import Roundtrip
 from roundtrip.density import estimate
 from roundtrip.density.surprise import surprise_given_others, surprise_parts
+from roundtrip.model.noise import MixtureNoise
 
 ORACLE = LinearModel(2, 4)
 ALL = [0, 1, 2, 3]
@@ -58,7 +60,9 @@ def test_parts_of_the_surprise_add_up_and_are_exact():
 def test_without_all_features_nothing_is_left_to_be_unlikely(rng):
     """Also for the default's mixture noise and posterior, which the linear oracle has not."""
     X = rng.normal(size=(200, 3))
-    est = Roundtrip(latent_dim=2, max_epochs=1, random_state=0).fit(X)
+    est = Roundtrip(latent_dim=2, **TINY).fit(X)
+    assert isinstance(est.model_.noise, MixtureNoise)
+    assert est.model_.has_posterior
     model = est.model_.without(torch.ones(3, dtype=torch.bool))
     result = estimate(model, X[:10], tol=0.02)
     assert result.converged.all()

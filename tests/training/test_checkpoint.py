@@ -73,8 +73,9 @@ def test_resumed_fit_is_the_undisturbed_fit(objective, X, tmp_path, monkeypatch)
 
 
 def test_resumes_within_the_search_of_the_latent_dimension(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr("roundtrip.training.latent_search.TRIAL_SHARE", 0.5)
     X = rng.normal(size=(200, 4))
-    settings = {"max_epochs": 60, "random_state": 0}
+    settings = {"max_epochs": 4, "random_state": 0}
     undisturbed = Roundtrip(**QUICK, **settings).fit(X)
     assert list(undisturbed.latent_dims_tried_) == [2, 3, 4]
     path = tmp_path / "state.ckpt"

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from roundtrip import MLP, Adversarial, Likelihood, Residual, Roundtrip, Validation
+from roundtrip import MLP, Adversarial, Likelihood, Residual, Roundtrip
 from roundtrip.training.likelihood_trainer import LikelihoodTrainer
+from roundtrip.training.loop import TrainingResult
 from roundtrip.training.run import fit_model
 
 QUICK = {
@@ -17,12 +18,20 @@ def table(rng):
     return rng.normal(size=(300, 4))
 
 
+@pytest.fixture
+def long_trials(monkeypatch):
+    """Trials of half the epochs of the training after them, so that four epochs are enough."""
+    monkeypatch.setattr("roundtrip.training.latent_search.TRIAL_SHARE", 0.5)
+
+
+@pytest.mark.usefixtures("long_trials")
 def test_tries_and_keeps_what_it_tried(X):
-    est = Roundtrip(**QUICK, max_epochs=60).fit(X)
+    est = Roundtrip(**QUICK, max_epochs=4).fit(X)
     assert list(est.latent_dims_tried_) == [2, 3, 4]
     assert est.model_.latent_dim == est.latent_dim_
 
 
+@pytest.mark.usefixtures("long_trials")
 @pytest.mark.parametrize(("ahead", "chosen"), [(0.19, 3), (0.21, 2)])
 def test_another_than_the_default_must_be_clearly_ahead(ahead, chosen, X, monkeypatch):
     """By 0.05 nats per feature, of which there are four."""
@@ -34,36 +43,46 @@ def test_another_than_the_default_must_be_clearly_ahead(ahead, chosen, X, monkey
         return model, result
 
     monkeypatch.setattr("roundtrip.training.latent_search.fit_model", trial)
-    est = Roundtrip(**QUICK, max_epochs=60).fit(X)
+    est = Roundtrip(**QUICK, max_epochs=4).fit(X)
     assert est.latent_dims_tried_ == scores
     assert est.latent_dim_ == chosen
 
 
+def test_no_trials_in_a_short_training(X):
+    assert Roundtrip(**QUICK, max_epochs=3).fit(X).latent_dims_tried_ == {}
+
+
+@pytest.mark.usefixtures("long_trials")
 @pytest.mark.parametrize(
     "settings",
     [
-        {"max_epochs": 3},  # too short for trials
-        {"latent_dim": 2, "max_epochs": 60},
+        {"latent_dim": 2},
         {
             "objective": Adversarial(batch_size=32, min_steps_per_epoch=2),
             "network": MLP((8,), (16,)),
-            "max_epochs": 60,
         },
     ],
+    ids=["latent_dim", "adversarial"],
 )
-def test_no_trials(settings, X):
-    est = Roundtrip(**(QUICK | settings)).fit(X)
+def test_no_trials_where_they_would_say_nothing(settings, X):
+    est = Roundtrip(**(QUICK | settings), max_epochs=4).fit(X)
     assert est.latent_dims_tried_ == {}
 
 
-def test_finds_the_number_of_dimensions_that_the_data_has(rng):
-    """Eight columns that follow from four numbers need no eight; three of them are too few."""
+def test_finds_the_number_of_dimensions_that_the_data_has(rng, monkeypatch):
+    """Eight columns that follow from four numbers need no eight."""
     z = rng.normal(size=(3000, 4))
     X = np.c_[z, np.sin(2 * z)] + 0.05 * rng.normal(size=(3000, 8))
-    est = Roundtrip(network=Residual(32, 1), validation=Validation(patience=2), random_state=0).fit(
-        X
+    monkeypatch.setattr(  # the trials choose, of 60 epochs; the training after them is left out
+        "roundtrip.training.plan.fit_model",
+        lambda *_, start, **__: (start, TrainingResult()),
     )
+    settings = {"network": Residual(32, 1), "objective": Likelihood(batch_size=128)}
+    est = Roundtrip(**settings, prior="normal", random_state=0).fit(X)
+    tried = est.latent_dims_tried_
+    assert list(tried) == [4, 5, 8]
     assert est.latent_dim_ in (4, 5)
+    assert tried[8] < min(tried[4], tried[5])  # whichever of them is the default
 
 
 def test_time_for_trials_is_part_of_max_time(X, monkeypatch):
