@@ -1,4 +1,4 @@
-"""The paper's data: simulated sets with a known density, and real tables and images."""
+"""The paper's data sets: simulated ones with a known density, and real tables and images."""
 
 from roundtrip.datasets.arem import load_arem
 from roundtrip.datasets.bank import load_bank

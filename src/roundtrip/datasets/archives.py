@@ -1,4 +1,4 @@
-"""Opening files whatever they are packed in: gzip, zip, a zip in a zip, or arrays in an npz."""
+"""Opening files in gzip and zip archives (also zip in zip), and arrays in npz files."""
 
 import gzip
 import io
@@ -18,13 +18,20 @@ def open_member(path: Path, name: str) -> Iterator[io.BufferedIOBase]:
     Parameters
     ----------
     path : Path
-        That file itself, the same with ``.gz``, or a zip that contains either of them, in any of
-        its folders or in a zip of its own.
+        The file itself, the file with ``.gz``, or a zip archive that contains either of them in
+        any folder or in an inner zip archive.
+    name : str
+        Name of the file, without ``.gz``.
+
+    Yields
+    ------
+    io.BufferedIOBase
+        The open file.
 
     Raises
     ------
     KeyError
-        If a zip does not contain it.
+        If the zip archive does not contain the file.
 
     Examples
     --------
@@ -41,7 +48,7 @@ def open_member(path: Path, name: str) -> Iterator[io.BufferedIOBase]:
         if path.suffix == ".zip":
             found = _search(zipfile.ZipFile(path), name, stack)
             if found is None:
-                raise KeyError(f"there is no {name} in it")
+                raise KeyError(f"it does not contain {name}")
             yield found
         elif path.suffix == ".gz":
             yield stack.enter_context(gzip.GzipFile(path))
@@ -51,14 +58,14 @@ def open_member(path: Path, name: str) -> Iterator[io.BufferedIOBase]:
 
 @contextmanager
 def open_arrays(path: Path) -> Iterator[Mapping[str, np.ndarray]]:
-    """Open an npz file; arrays of objects, which could run code, are refused."""
-    # A damaged file that np.load opened by itself would stay open.
+    """Open an npz file; arrays of Python objects are refused, because they could run code."""
+    # If np.load opened a damaged file itself, the file would stay open.
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         yield arrays
 
 
 def _search(archive: zipfile.ZipFile, name: str, stack: ExitStack) -> io.BufferedIOBase | None:
-    """`name` in `archive`, opened; everything opened on the way is closed with the stack."""
+    """Open `name` in `archive`, or return None; the stack closes everything opened on the way."""
     stack.enter_context(archive)
     members = archive.namelist()
     for member in members:

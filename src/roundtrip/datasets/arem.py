@@ -1,4 +1,4 @@
-"""AReM: six radio signals between sensors worn by a person who bends, cycles, lies, sits, ..."""
+"""AReM: radio signals between sensors worn by a person in seven activities."""
 
 import re
 import zipfile
@@ -40,25 +40,26 @@ def load_arem(
     """Load AReM: 42,239 rows of 6 signal strengths and variations, each column scaled to [0, 1].
 
     A row is a quarter of a second of one of 88 recordings, each of one activity. The paper treats
-    rows as independent and splits them at random. Rows of a recording are alike, though, and six
-    recordings are in the set twice, so that test rows often have an equal in the training part;
-    ``split="recordings"`` avoids both.
+    rows as independent and splits them at random. But rows of a recording resemble each other, and
+    six recordings occur twice, so test rows often equal training rows; ``split="recordings"``
+    avoids both.
 
     Parameters
     ----------
-    data_home : path or None
-        Folder with ``arem.npz`` or UCI's zip file. None means the one that the environment
-        variable ``ROUNDTRIP_DATA`` names, if any. What it doesn't have comes from the cache.
-    random_state : int
-        Seed of noise and split.
-    dequantize : bool
-        Spread the values, which have two decimals, evenly over their rounding steps (±0.005)
-        before scaling. Without it the likelihood of so coarse columns has no upper bound.
-    download : bool
-        Whether to download what is in neither folder (needs pooch).
-    split : "rows" or "recordings"
-        Whether rows are divided at random (34,215, 3,801 and 4,223 of them, as in the paper) or
-        whole recordings, equal ones together (about the same sizes).
+    data_home : str, os.PathLike or None, default=None
+        Folder with ``arem.npz`` or UCI's zip file. None means the folder that the environment
+        variable ``ROUNDTRIP_DATA`` names, if any. If the files are not there, the cache of earlier
+        downloads is searched.
+    random_state : int, default=0
+        Seed of the noise and of the split.
+    dequantize : bool, default=False
+        Whether to spread the values, which have two decimals, evenly over their rounding steps
+        (±0.005) before scaling. Otherwise the likelihood of these columns has no upper bound.
+    download : bool, default=True
+        Whether to download the files if neither folder has them (needs pooch).
+    split : {"rows", "recordings"}, default="rows"
+        Whether to divide rows at random (34,215, 3,801 and 4,223 rows, as in the paper) or whole
+        recordings, with equal ones in the same part (similar sizes).
 
     Returns
     -------
@@ -68,7 +69,7 @@ def load_arem(
     Raises
     ------
     DatasetNotFoundError
-        If the files are in no folder and can't be downloaded.
+        If the files are in neither folder and can't be downloaded.
     DatasetDamagedError
         If a file is not the published one.
 
@@ -83,7 +84,7 @@ def load_arem(
     check_choice("dequantize", dequantize, (True, False))
     check_choice("split", split, ("rows", "recordings"))
     raw = fetch("AReM", _FORMS, _DOWNLOADS, check=_check, data_home=data_home, download=download)
-    noisy = spread(raw.X, _HALF_STEP, rng)  # drawn in any case, so that the split is the same
+    noisy = spread(raw.X, _HALF_STEP, rng)  # always drawn, so that the split is the same
     X = noisy if dequantize else raw.X
     parts = split_rows(len(X), rng) if split == "rows" else split_groups(_merge_equal(raw), rng)
     return Dataset.from_parts(
@@ -103,7 +104,7 @@ def load_arem(
 
 
 def _merge_equal(raw: _Recordings) -> NDArray[np.int64]:
-    """The recording of each row; one that repeats an earlier recording counts as that one."""
+    """Return the recording of each row; copies of an earlier recording get its number."""
     first: dict[bytes, int] = {}
     merged = raw.recording.copy()
     for recording in np.unique(raw.recording):
@@ -119,7 +120,7 @@ def _read_compact(path: Path) -> _Recordings:
 
 
 def _read_archive(path: Path) -> _Recordings:
-    """Read UCI's zip file: ``bending1/dataset1.csv`` and so on, in any common folder."""
+    """Read UCI's zip file: ``bending1/dataset1.csv`` and so on, at any depth."""
     pattern = re.compile(rf"(?:^|/)({'|'.join(_ACTIVITIES)})/dataset(\d+)\.csv$")
     with zipfile.ZipFile(path) as archive:
         matches = [(pattern.search(name), name) for name in archive.namelist()]
@@ -135,9 +136,9 @@ def _read_archive(path: Path) -> _Recordings:
 
 
 def _parse(text: str) -> FloatArray:
-    """Parse one recording: comment lines, then a time and six values a line.
+    """Parse one recording: comment lines, then lines of a time and six values.
 
-    Most files separate them by commas, some by blanks.
+    Most files separate values by commas, some by blanks.
     """
     lines = [line.replace(",", " ").split() for line in text.splitlines()]
     rows = [[float(word) for word in line[1:]] for line in lines if line and line[0][0] != "#"]

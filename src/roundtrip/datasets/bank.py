@@ -53,11 +53,15 @@ def load_bank(
 
     Parameters
     ----------
-    data_home : path or None
-        Folder with ``bank-full.csv``, ``bank-full.csv.gz`` or UCI's zip file; otherwise as in
-        `load_arem`, and so are `random_state` and `download`.
-    dequantize : bool
-        Without effect: the noise above bounds the likelihood already.
+    data_home : str, os.PathLike or None, default=None
+        Folder with ``bank-full.csv``, ``bank-full.csv.gz`` or UCI's zip file; None as in
+        `load_arem`.
+    random_state : int, default=0
+        Seed of the noise and of the split.
+    dequantize : bool, default=False
+        No effect: the noise of the paper already bounds the likelihood.
+    download : bool, default=True
+        Whether to download the file if it is in no folder (needs pooch).
 
     Returns
     -------

@@ -31,12 +31,15 @@ def load_casp(
 
     Parameters
     ----------
-    data_home : path or None
-        Folder with ``casp.npz``, ``CASP.csv`` or UCI's zip file; otherwise as in `load_arem`, and
-        so are `random_state` and `download`.
-    dequantize : bool
-        Spread the one column of integers, F8, evenly over ±0.5 before scaling. Without it the
-        likelihood of this column has no upper bound.
+    data_home : str, os.PathLike or None, default=None
+        Folder with ``casp.npz``, ``CASP.csv`` or UCI's zip file; None as in `load_arem`.
+    random_state : int, default=0
+        Seed of the noise and of the split.
+    dequantize : bool, default=False
+        Whether to spread F8, the only column of integers, evenly over ±0.5 before scaling.
+        Otherwise the likelihood of this column has no upper bound.
+    download : bool, default=True
+        Whether to download the file if it is in no folder (needs pooch).
 
     Returns
     -------
@@ -46,7 +49,7 @@ def load_casp(
     rng = np.random.default_rng(check_integer("random_state", random_state, minimum=0))
     check_choice("dequantize", dequantize, (True, False))
     X = fetch("CASP", _FORMS, _DOWNLOADS, check=_check, data_home=data_home, download=download)
-    noisy = spread(X, 0.5, rng, columns=[_COUNT])  # in any case, so that the split is the same
+    noisy = spread(X, 0.5, rng, columns=[_COUNT])  # always, so that the split is the same
     X = noisy if dequantize else X
     return Dataset.from_parts(
         "CASP",

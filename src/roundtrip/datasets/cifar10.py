@@ -52,23 +52,25 @@ class _Photos(NamedTuple):
 def load_cifar10(
     *, data_home: Folder | None = None, random_state: int = 0, download: bool = True
 ) -> Dataset:
-    """Load CIFAR-10: images of shape (32, 32, 3) with values 0 to 255, and their kinds as labels.
+    """Load CIFAR-10: images of shape (32, 32, 3) with values 0 to 255, and their classes.
 
     Parameters
     ----------
-    data_home : path or None
-        Folder with ``cifar-10-python.tar.gz`` (170 MB) or the smaller ``cifar10_subset.npz``;
-        otherwise as in `load_arem`, and so is `download`.
-    random_state : int
-        Seed of the choice of validation images among the 50,000 training images. Without effect
-        on the subset, whose parts are fixed.
+    data_home : str, os.PathLike or None, default=None
+        Folder with ``cifar-10-python.tar.gz`` (170 MB) or the smaller ``cifar10_subset.npz``; None
+        as in `load_arem`.
+    random_state : int, default=0
+        Seed of the choice of validation images among the 50,000 training images. No effect on the
+        subset, whose parts are fixed.
+    download : bool, default=True
+        Whether to download the file if it is in no folder (needs pooch).
 
     Returns
     -------
     Dataset
-        45,000, 5,000 and 10,000 images; the last are the official test set. From the subset
-        20,000, 1,000 and 1,000 images: 2,000 and 100 of each kind from the training set and the
-        first thousand of the test set. The description says so.
+        45,000, 5,000 and 10,000 images; the last are the official test set. The subset has 20,000,
+        1,000 and 1,000 images: 2,000 and 100 of each class from the training set, and the first
+        thousand of the test set. The description of the data set says which one it is.
     """
     rng = np.random.default_rng(check_integer("random_state", random_state, minimum=0))
     raw = fetch(
@@ -107,7 +109,7 @@ def _read_subset(path: Path) -> _Photos:
 
 def _read_archive(path: Path) -> _Photos:
     with path.open("rb") as file:
-        # The contents are only looked at if they are the published ones.
+        # Only the published file is unpickled.
         if hashlib.file_digest(file, "md5").hexdigest() != _MD5:
             raise ValueError(f"its md5 checksum is not the published one, {_MD5}")
     return _parse_archive(path)
@@ -127,7 +129,7 @@ def _parse_archive(path: Path) -> _Photos:
 
 
 def _parse_batch(content: bytes) -> _Images:
-    """Parse a pickle of bytes of shape (rows, 3072), all red before green and blue, and labels."""
+    """Parse a pickle of bytes of shape (rows, 3072), red before green before blue, and labels."""
     batch = _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
     images = np.asarray(batch["data"], dtype=np.uint8).reshape(-1, 3, 32, 32)
     labels = np.asarray(batch["labels"], dtype=np.int64)
@@ -145,7 +147,7 @@ def _latin1_bytes(text: str, encoding: str) -> bytes:
 class _ArrayUnpickler(pickle.Unpickler):
     """Unpickle containers, numbers, text and NumPy arrays; anything else could run code."""
 
-    # NumPy's own name for this function changed; old pickles have the old one.
+    # NumPy renamed this function's module; old pickles have the old name.
     _reconstruct = np.empty(0).__reduce__()[0]
     _allowed: dict[tuple[str, str], Any] = {  # noqa: RUF012
         ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
@@ -156,7 +158,7 @@ class _ArrayUnpickler(pickle.Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        """Give the few functions that arrays are pickled with."""
+        """Return one of the few functions that pickled arrays need; refuse any other."""
         try:
             return self._allowed[module, name]
         except KeyError:
@@ -164,7 +166,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _check(raw: _Photos) -> None:
-    if raw.validation is not None:  # the archive's checksum is that of the file
+    if raw.validation is not None:  # `_read_archive` has already checked the full archive
         check_digest(_SUBSET_SHA256, *raw.train, *raw.validation, *raw.test)
 
 

@@ -1,4 +1,4 @@
-"""What a loader of real data gives: three parts of one data set, ready for fitting."""
+"""`Dataset`: the training, validation and test part of a real data set."""
 
 from dataclasses import dataclass
 
@@ -10,27 +10,27 @@ from roundtrip.datasets.splits import Parts
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """A data set in the parts and the scaling of the paper's Appendix D.
+    """A data set, split and scaled as in the paper's Appendix D.
 
     Attributes
     ----------
     name : str
-        The paper's name for it.
+        The paper's name of the data set.
     train, validation, test : ndarray
         Tables: float64 of shape (rows, features). Images: uint8 of shape (rows, height, width,
         channels).
     train_labels, validation_labels, test_labels : ndarray of shape (rows,), int64, or None
-        A class of each row, numbered from 0; None if the set has no classes.
+        Class of each row, numbered from 0; None if the data set has no classes.
     columns : tuple of str
         Names of the features; empty for images.
     label_names : tuple of str, or None
-        What the labels 0, 1, ... mean.
+        Names of the classes 0, 1, ...
     latent_dim : int
-        The dimension of z that the paper used (tables S1 and S2).
+        The paper's dimension of z (tables S1 and S2).
     description : str
-        In a sentence or two what the rows are and what was done to them.
+        What the rows are and how they were prepared, in a sentence or two.
     train_groups, validation_groups, test_groups : ndarray of shape (rows,), int64, or None
-        Which recording a row is from, where rows come in recordings (AReM).
+        Recording of each row; None if the data set has no recordings (only AReM has).
 
     Examples
     --------
@@ -68,7 +68,34 @@ class Dataset:
         latent_dim: int,
         description: str,
     ) -> "Dataset":
-        """Divide a table, its labels and its groups by row numbers."""
+        """Divide a table, its labels and its groups into three parts.
+
+        Parameters
+        ----------
+        name : str
+            The paper's name of the data set.
+        X : ndarray of shape (rows, features)
+            All rows.
+        parts : Parts
+            Row numbers of each part.
+        labels : ndarray of shape (rows,) or None, default=None
+            Class of each row.
+        groups : ndarray of shape (rows,) or None, default=None
+            Recording of each row.
+        columns : tuple of str
+            Names of the features.
+        label_names : tuple of str or None, default=None
+            Names of the classes.
+        latent_dim : int
+            The paper's dimension of z.
+        description : str
+            What the rows are and how they were prepared.
+
+        Returns
+        -------
+        Dataset
+            The three parts.
+        """
 
         def rows_of(values: NDArray | None) -> list:
             return [None if values is None else values[rows] for rows in parts]
@@ -94,8 +121,17 @@ class Dataset:
         )
 
     def fitting_rows(self) -> tuple[NDArray, NDArray[np.int64] | None]:
-        """Train and validation rows together, and their labels, for what validates by itself.
+        """Join training and validation rows, for estimators that hold out their own.
 
+        Returns
+        -------
+        rows : ndarray
+            Training rows, then validation rows.
+        labels : ndarray of shape (rows,) or None
+            Their labels; None if the data set has no classes.
+
+        Examples
+        --------
         >>> rows = np.zeros((4, 2))
         >>> Dataset("toy", rows, rows[:1], rows).fitting_rows()[0].shape
         (5, 2)

@@ -1,4 +1,4 @@
-"""Finding the files of a data set: in a folder of the user's, in the cache, or on the internet."""
+"""Finding the files of a data set in a folder of the user, in the cache or on the internet."""
 
 import hashlib
 import logging
@@ -18,24 +18,30 @@ FOLDER_VARIABLE = "ROUNDTRIP_DATA"
 
 Folder = str | os.PathLike[str]
 T = TypeVar("T")
-_TIMEOUT = 30  # seconds without a sign of the server
+_TIMEOUT = 30  # seconds without a response of the server
 _CHUNK_BYTES = 2**20
 _log = logging.getLogger(__name__)
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """A data set is neither here nor can it be downloaded; the message says where to get it."""
+    """A data set is in no folder and can't be downloaded; the message says where to get it."""
 
 
 class DatasetDamagedError(ValueError):
-    """A file is not what its name promises: broken off, altered or another edition."""
+    """A file is not the published one: it is incomplete, altered or another version."""
 
 
 @dataclass(frozen=True)
 class Form(Generic[T]):
-    """One of the forms in which a data set comes: names of files and a function that reads them.
+    """One of the file formats of a data set.
 
-    `read` gets the paths in the order of `names`. It raises any exception if a file is damaged.
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the files.
+    read : callable
+        Reads the files; takes their paths in the order of `names`. It may raise any exception if a
+        file is damaged.
     """
 
     names: tuple[str, ...]
@@ -44,14 +50,22 @@ class Form(Generic[T]):
 
 @dataclass(frozen=True)
 class Download:
-    """A file that the public can download; the md5 is None where none is published."""
+    """A public file.
+
+    Attributes
+    ----------
+    url : str
+        Its address.
+    md5 : str or None
+        Its published md5 checksum; None if there is none.
+    """
 
     url: str
     md5: str | None = None
 
     @property
     def name(self) -> str:
-        """What a browser would call the file."""
+        """File name, the last part of the address."""
         return self.url.rsplit("/", 1)[1]
 
 
@@ -64,32 +78,37 @@ def fetch(
     data_home: Folder | None,
     download: bool,
 ) -> T:
-    """Read a data set from the first place that has it.
+    """Read a data set from the user's folder, the cache or the internet, in this order.
 
     Parameters
     ----------
     dataset : str
-        Its name, for messages.
+        Name of the data set, for messages.
     forms : sequence of Form
-        What to look for, best first. The names of all downloads must make up one of them.
+        Formats to look for, the preferred one first. The names of all downloads must be those of
+        one format.
     downloads : sequence of Download
         The public files.
     check : callable
-        Raises ``ValueError`` unless what was read is the whole and unaltered set.
-    data_home : path or None
-        Folder to look into first; None means the one that ``ROUNDTRIP_DATA`` names, if any. After
-        it comes the cache.
+        Raises `ValueError` unless the data are complete and unaltered.
+    data_home : str, os.PathLike or None
+        The user's folder; None means the folder that ``ROUNDTRIP_DATA`` names, if any.
     download : bool
-        Whether to download what is in neither.
+        Whether to download the files if neither folder has them.
+
+    Returns
+    -------
+    object
+        The data, as the format's `read` returns them.
 
     Raises
     ------
     FileNotFoundError
-        If the folder doesn't exist.
+        If the user's folder doesn't exist.
     DatasetNotFoundError
-        If the files are in no folder and can't be downloaded.
+        If the files are in neither folder and can't be downloaded.
     DatasetDamagedError
-        If a file is not what its name promises.
+        If a file is not the published one.
     """
     check_choice("download", download, (True, False))
     home = _home(data_home)
@@ -109,15 +128,15 @@ def fetch(
         assert found is not None
         return _read(dataset, *found, check, downloads)
     except DatasetDamagedError as error:
-        for path in new:  # otherwise the next call would find it and fail as well
+        for path in new:  # otherwise the next call would find the files and fail as well
             path.unlink(missing_ok=True)
-        raise DatasetDamagedError(f"{error} (it was downloaded now and not kept)") from error
+        raise DatasetDamagedError(f"{error} (it was just downloaded and was not kept)") from error
 
 
 def digest(*arrays: np.ndarray) -> str:
-    """Return the sha256 of the arrays' shapes and values, whatever their memory layout.
+    """Return the sha256 of the arrays' shapes and values, independent of their memory layout.
 
-    All integers count as int64 and all floats as float64, except bytes, which stay bytes.
+    Integers are converted to int64 and floats to float64; uint8 stays uint8.
 
     Examples
     --------
@@ -135,14 +154,14 @@ def digest(*arrays: np.ndarray) -> str:
 
 
 def check_digest(expected: str, *arrays: np.ndarray) -> None:
-    """Raise ``ValueError`` unless the arrays are those with the sha256 `expected`."""
+    """Raise `ValueError` unless `digest` of the arrays is `expected`."""
     if digest(*arrays) != expected:
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"its values are not the published ones (shapes {shapes})")
 
 
 def cache_folder() -> Path | None:
-    """Return the folder that downloads go to; None without pooch, which knows where it is."""
+    """Return the folder of downloaded files, which pooch determines; None without pooch."""
     try:
         import pooch
     except ImportError:
@@ -151,7 +170,7 @@ def cache_folder() -> Path | None:
 
 
 def _home(data_home: Folder | None) -> Path | None:
-    """The user's folder, which must exist if there is one."""
+    """Return the user's folder, which must exist, or None if the user names none."""
     if data_home is not None:
         name, value = "data_home", os.fspath(data_home)
     else:
@@ -185,7 +204,7 @@ def _read(
     except (MemoryError, PermissionError):
         raise
     except OSError as error:
-        if error.errno is not None:  # of the file system; those of gzip have no number
+        if error.errno is not None:  # errors of the file system have a number, gzip's have none
             raise
         raise _damaged(dataset, paths, error, downloads) from error
     except Exception as error:  # every parser has its own kinds of error for a damaged file
@@ -197,7 +216,7 @@ def _damaged(
     dataset: str, paths: list[Path], error: Exception, downloads: Sequence[Download]
 ) -> DatasetDamagedError:
     files = ", ".join(map(str, paths))
-    reason = error.args[0] if isinstance(error, KeyError) else error  # its text is in quotes
+    reason = error.args[0] if isinstance(error, KeyError) else error  # str(KeyError) adds quotes
     return DatasetDamagedError(
         f"{files}: not the {dataset} data as published: {str(reason).rstrip('.')}. "
         f"Get {_where(downloads)} instead"
@@ -205,7 +224,7 @@ def _damaged(
 
 
 def _download_all(dataset: str, downloads: Sequence[Download], cache: Path) -> list[Path]:
-    """Download what is missing in the cache; the paths of the new files."""
+    """Download the files that the cache lacks; return the paths of the new files."""
     new = []
     for item in downloads:
         path = cache / item.name
@@ -231,8 +250,8 @@ def _download(item: Download, path: Path) -> None:
         get(item.url, str(temporary), None)
         if item.md5 is not None and pooch.file_hash(str(temporary), alg="md5") != item.md5:
             raise DatasetDamagedError(
-                f"{item.url}: the file has another md5 checksum than published, {item.md5}. "
-                "The download was broken off or the file altered; it was not kept"
+                f"{item.url}: the md5 checksum of the file is not the published one, {item.md5}. "
+                "The download is incomplete or the file was altered; it was not kept"
             )
 
 

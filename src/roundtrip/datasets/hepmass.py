@@ -13,10 +13,10 @@ from roundtrip.parameters import check_choice, check_integer
 
 _ARCHIVE = "hepmass.zip"
 _DOWNLOADS = (Download(f"https://archive.ics.uci.edu/static/public/347/{_ARCHIVE}"),)
-# A tenth of each file, by the numbers of rows that Papamakarios et al. state; presumably the first.
+# Papamakarios et al. state numbers of rows that are a tenth of each file; presumably the first.
 _TRAIN_LINES, _TEST_LINES = 700_000, 350_000
-# The header of the training file lacks a name for the last of 27 features, so that their reader
-# dropped it there, and they removed it from the test file. f26 is therefore not in the set.
+# The header of the training file lacks a name for the last of 27 features. Their reader therefore
+# dropped f26 there, and they removed it from the test file.
 _FEATURES = tuple(f"f{number}" for number in range(26))
 _TRAIN_SIGNALS, _TEST_SIGNALS, _KEPT = 350_136, 174_987, 21
 _MOST_REPEATS = 5
@@ -34,23 +34,25 @@ def load_hepmass(
     dequantize: bool = False,
     download: bool = True,
 ) -> Dataset:
-    """Load HEPMASS: 525,123 collisions in which a particle of mass 1000 came up, 21 features.
+    """Load HEPMASS: 525,123 collisions with a particle of mass 1000, 21 features.
 
-    Like Papamakarios et al. (2017), whom the paper follows: of the (presumably first) tenth of the
-    source's training and test file the rows of class 1 are taken; features are standardised by mean
-    and standard deviation of the former; five features with recurring values (the number of jets
-    and four yes-or-no marks) are removed; the last tenth of the training rows is for validation.
+    The preparation is that of Papamakarios et al. (2017), which the paper follows. Rows are those
+    of class 1 in the (presumably first) tenth of the source's training and test file. Features are
+    standardised by the mean and standard deviation of the training rows. Five features with
+    recurring values (the number of jets and four flags) are removed. The last tenth of the training
+    rows is the validation part.
 
     Parameters
     ----------
-    data_home : path or None
+    data_home : str, os.PathLike or None, default=None
         Folder with ``1000_train.csv`` and ``1000_test.csv``, the same with ``.gz``, or UCI's zip
-        file, which has 8 GB because it contains four further files; otherwise as in `load_arem`,
-        and so is `download`.
-    random_state : int
-        Without effect: the split is the source's.
-    dequantize : bool
-        Without effect: no remaining column is coarse.
+        file, which has 8 GB because it contains four further files; None as in `load_arem`.
+    random_state : int, default=0
+        No effect: the split is the source's.
+    dequantize : bool, default=False
+        No effect: no remaining column is rounded.
+    download : bool, default=True
+        Whether to download the file if it is in no folder (needs pooch).
 
     Returns
     -------
@@ -83,13 +85,13 @@ def _prepare(raw: _Signals) -> Dataset:
 
 
 def _recurring(X: FloatArray) -> np.ndarray:
-    """Which features repeat their smallest value too often, shape (features,)."""
-    # Their code means to count the most frequent value but counts the smallest one.
+    """Return which features repeat their smallest value too often, shape (features,)."""
+    # The code of Papamakarios et al. should count the most frequent value, but counts the smallest.
     return (X.min(axis=0) == X).sum(axis=0) > _MOST_REPEATS
 
 
 def _read_csv(train: Path, test: Path | None = None) -> _Signals:
-    """Read two files, or one archive of both."""
+    """Read two files, or one archive that contains both."""
     return _Signals(
         _read_part(train, "1000_train.csv", _TRAIN_LINES),
         _read_part(test or train, "1000_test.csv", _TEST_LINES),
@@ -97,7 +99,7 @@ def _read_csv(train: Path, test: Path | None = None) -> _Signals:
 
 
 def _read_part(path: Path, name: str, lines: int) -> FloatArray:
-    """Read the signals in the first lines: a header, then class and features a line."""
+    """Read the signals in the first lines: a header, then lines of a class and the features."""
     with open_member(path, name) as file:
         table = np.loadtxt(
             file,
@@ -111,8 +113,8 @@ def _read_part(path: Path, name: str, lines: int) -> FloatArray:
 
 
 def _check(raw: _Signals) -> None:
-    # No checksum of this set is published; the numbers of signals in the paper's Table S1 tell a
-    # file that was cut short or is of another mass.
+    # No checksum of this data set is published. The numbers of signals in the paper's Table S1
+    # reveal a file that is incomplete or has another mass.
     rows = (len(raw.train), len(raw.test))
     if rows != (_TRAIN_SIGNALS, _TEST_SIGNALS):
         raise ValueError(

@@ -13,7 +13,7 @@ from roundtrip.datasets.files import Download, Folder, Form, check_digest, fetch
 from roundtrip.datasets.splits import draw_validation
 from roundtrip.parameters import check_integer
 
-# The original site asks not to be used by programs; this is the copy that torchvision uses.
+# The original site asks programs not to download from it; torchvision uses this mirror.
 _MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 _DOWNLOADS = (
     Download(_MIRROR + "train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
@@ -40,11 +40,13 @@ def load_mnist(
 
     Parameters
     ----------
-    data_home : path or None
+    data_home : str, os.PathLike or None, default=None
         Folder with ``mnist.npz`` or the four original files (``train-images-idx3-ubyte`` and so
-        on, also with ``.gz``); otherwise as in `load_arem`, and so is `download`.
-    random_state : int
+        on, also with ``.gz``); None as in `load_arem`.
+    random_state : int, default=0
         Seed of the choice of validation images among the 60,000 training images.
+    download : bool, default=True
+        Whether to download the files if they are in no folder (needs pooch).
 
     Returns
     -------
@@ -79,7 +81,7 @@ def _read_originals(*paths: Path) -> _Digits:
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read an IDX file: two zeros, type, number of sizes, big-endian sizes, values."""
+    """Read an IDX file: two zero bytes, type, number of dimensions, big-endian sizes, values."""
     with open_member(path, path.name.removesuffix(".gz")) as file:
         content = file.read()
     zeros, kind, n_dims = struct.unpack_from(">HBB", content)
@@ -87,7 +89,7 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
         raise ValueError("it does not begin like an IDX file of bytes")
     shape = struct.unpack_from(f">{n_dims}I", content, 4)
     values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * n_dims)
-    return values.reshape(shape).copy()  # the buffer's own memory is read-only
+    return values.reshape(shape).copy()  # the memory of the buffer is read-only
 
 
 def _check(raw: _Digits) -> None:

@@ -15,7 +15,7 @@ from roundtrip.datasets.preparation import FloatArray, spread
 from roundtrip.datasets.splits import split_rows
 from roundtrip.parameters import check_choice, check_integer
 
-# ODDS has no stable addresses; ADBench keeps copies of its tables.
+# ODDS has no stable addresses; ADBench provides copies of its tables.
 _ADBENCH = "https://raw.githubusercontent.com/Minqi824/ADBench/main/adbench/datasets/Classical/"
 
 
@@ -28,7 +28,7 @@ class _Table(NamedTuple):
 class _Source:
     name: str
     columns: tuple[str, ...]
-    files: tuple[str, ...]  # compact, ADBench's, ODDS's
+    files: tuple[str, ...]  # names in this package's, ADBench's and ODDS's format
     sha256: str
     latent_dim: int
     integers: bool
@@ -78,12 +78,12 @@ _FORESTCOVER = _Source(
     sha256="85e2312dc7ec4fba7c1e85a54cb752be152c2efdc3149443f8e0aeaa0045dda4",
     latent_dim=4,
     integers=True,
-    description="Places in a forest; one rare kind of tree is the outliers. Not scaled.",
+    description="Places in a forest; those with one rare kind of tree are outliers. Not scaled.",
 )
 
 
 class _Loader(Protocol):
-    """How a table is loaded."""
+    """Signature of the three loaders."""
 
     def __call__(
         self,
@@ -96,7 +96,7 @@ class _Loader(Protocol):
 
 
 def _loader(source: _Source, summary: str, sizes: str) -> _Loader:
-    """A function that loads one of the tables, documented."""
+    """Return the loader of one of the tables, with its docstring."""
 
     def load(
         *,
@@ -108,24 +108,25 @@ def _loader(source: _Source, summary: str, sizes: str) -> _Loader:
         return _load(source, data_home, random_state, dequantize, download)
 
     effect = (
-        "Spread the integers evenly over ±0.5. Without it the likelihood has no upper bound."
+        "Whether to spread the integers evenly over ±0.5. Otherwise the likelihood has no upper\n"
+        "        bound."
         if source.integers
-        else "Without effect: the columns have no common rounding step."
+        else "No effect: the columns have no common rounding step."
     )
     load.__name__ = load.__qualname__ = f"load_{source.name.lower()}"
     load.__doc__ = f"""Load {source.name}: {summary}.
 
     Parameters
     ----------
-    data_home : path or None, default=None
-        Folder with one of {", ".join(source.files)} (our own format, ADBench's, that of ODDS);
-        None: as in `load_arem`.
+    data_home : str, os.PathLike or None, default=None
+        Folder with ``{"``, ``".join(source.files[:2])}`` (ADBench's copy) or
+        ``{source.files[2]}`` (the file of ODDS); None as in `load_arem`.
     random_state : int, default=0
-        Seed of the split and of the spread.
+        Seed of the noise and of the split.
     dequantize : bool, default=False
         {effect}
     download : bool, default=True
-        Whether to download the file if it is not there.
+        Whether to download the file if it is in no folder (needs pooch).
 
     Returns
     -------
@@ -163,7 +164,7 @@ def _load(
         data_home=data_home,
         download=download,
     )
-    noisy = spread(raw.X, 0.5, rng)  # drawn in any case, so that the split is the same
+    noisy = spread(raw.X, 0.5, rng)  # always drawn, so that the split is the same
     X = noisy if dequantize and source.integers else raw.X
     return Dataset.from_parts(
         source.name,
@@ -178,7 +179,7 @@ def _load(
 
 
 def _read(path: Path) -> _Table:
-    """Read arrays X and y of an npz or mat file."""
+    """Read the arrays X and y of an npz or mat file."""
     if path.suffix == ".mat":
         data = loadmat(path, variable_names=["X", "y"])
         X, y = data["X"], data["y"]
@@ -189,6 +190,6 @@ def _read(path: Path) -> _Table:
 
 
 def _sorted(table: _Table) -> _Table:
-    """Sort the rows, so that copies of a table that differ in their order give the same split."""
+    """Sort the rows, so that copies of a table with another order give the same split."""
     order = np.lexsort((table.outlier, *table.X.T[::-1]))
     return _Table(table.X[order], table.outlier[order])

@@ -1,4 +1,4 @@
-"""Noise and scaling that the paper's Appendix D applies to whole tables before they are split."""
+"""Noise and scaling of whole tables before they are split, as in the paper's Appendix D."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,23 @@ FloatArray = NDArray[np.float64]
 def spread(
     X: FloatArray, half_step: float, rng: np.random.Generator, columns: Sequence[int] | None = None
 ) -> FloatArray:
-    """Add uniform noise of (-half_step, half_step) to the `columns` of X; None means all of them.
+    """Return X with uniform noise from (-half_step, half_step) added to some columns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, features)
+        The table.
+    half_step : float
+        Half the width of the noise.
+    rng : numpy.random.Generator
+        Random generator.
+    columns : sequence of int or None, default=None
+        Numbers of the columns; None means all.
+
+    Returns
+    -------
+    ndarray of shape (rows, features)
+        A new table.
 
     Examples
     --------

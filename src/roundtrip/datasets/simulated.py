@@ -1,4 +1,4 @@
-"""The paper's simulated data ("Simulation studies", a to c), each with its exact log density."""
+"""The paper's simulated data ("Simulation studies", a to c) with their exact log densities."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 _LOG_2PI = np.log(2 * np.pi)
-_CHUNK_ROWS = 2048  # rows evaluated at a time, so that memory does not grow with the input
+_CHUNK_ROWS = 2048  # rows per evaluation, so that memory does not grow with the input
 _LARGEST_X = 1e100  # squares must not overflow
 
 _MIXTURE_MEANS = np.array([-1.0, 0.0, 1.0])
@@ -24,12 +24,12 @@ _OCTAGON_RADIUS, _OCTAGON_SD = 3.0, 0.16  # the sd along the radius is 1, across
 
 @dataclass(frozen=True, eq=False)
 class SimulatedData:
-    """A sample from a known distribution, with that distribution's exact log density.
+    """A sample from a known distribution, with the exact log density.
 
     Attributes
     ----------
     name : str
-        Which distribution.
+        Name of the distribution.
     X : ndarray of shape (n_samples, dim), float64
         The sample; rows are independent.
 
@@ -52,7 +52,18 @@ class SimulatedData:
         return self.X.shape[1]
 
     def log_density(self, x: ArrayLike) -> FloatArray:
-        """Return log p(x) in nats, shape (rows,), for finite points x of shape (rows, dim)."""
+        """Return the exact log density.
+
+        Parameters
+        ----------
+        x : array-like of shape (rows, dim)
+            Finite points.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            log p(x) in nats.
+        """
         x = np.asarray(x, dtype=np.float64)
         if x.ndim != 2 or x.shape[1] != self.dim:
             raise ValueError(f"x must have shape (rows, {self.dim}), got {x.shape}")
@@ -80,15 +91,15 @@ def make_independent_mixture(
 
     Parameters
     ----------
-    n_samples : int
-        Rows to draw, at least 1.
-    dim : int
-        Columns, at least 1.
-    sd : float
-        Standard deviation of a component, above 0. The paper prints 0.5, at which the components
+    n_samples : int, default=20000
+        Number of rows, at least 1.
+    dim : int, default=2
+        Number of columns, at least 1.
+    sd : float, default=0.5
+        Standard deviation of a component, above 0. The paper states 0.5, at which the components
         merge into one mode; its figure shows separate modes and its code uses 0.1.
-    random_state : int, Generator, RandomState or None
-        A seed or generator makes the draw repeatable; None draws afresh.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed or random generator; None gives a different sample in each call.
 
     Returns
     -------
@@ -116,10 +127,20 @@ def make_octagon_mixture(
 ) -> SimulatedData:
     """Draw from the 8-octagon Gaussian mixture, the paper's case (b).
 
-    Eight equally likely Gaussians centred on a circle of radius 3, each with standard deviation 1
-    along the radius and 0.16 across it.
+    The distribution has eight equally likely Gaussians, centred on a circle of radius 3, with
+    standard deviation 1 along the radius and 0.16 across it.
 
-    `X` has shape (n_samples, 2); `random_state` is as in `make_independent_mixture`.
+    Parameters
+    ----------
+    n_samples : int, default=20000
+        Number of rows, at least 1.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed or random generator; None gives a different sample in each call.
+
+    Returns
+    -------
+    SimulatedData
+        With `X` of shape (n_samples, 2).
 
     Examples
     --------
@@ -142,9 +163,21 @@ def make_involute(
 ) -> SimulatedData:
     """Draw from the involute, the paper's case (c).
 
-    x_1 ~ N(r sin 2r, sd²) and x_2 ~ N(r cos 2r, sd²), with r ~ U(0, 2π) shared by both.
+    x_1 ~ N(r sin 2r, sd²) and x_2 ~ N(r cos 2r, sd²), with the same r ~ U(0, 2π).
 
-    `X` has shape (n_samples, 2); `random_state` is as in `make_independent_mixture`.
+    Parameters
+    ----------
+    n_samples : int, default=20000
+        Number of rows, at least 1.
+    sd : float, default=0.4
+        Standard deviation around the curve, above 0.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed or random generator; None gives a different sample in each call.
+
+    Returns
+    -------
+    SimulatedData
+        With `X` of shape (n_samples, 2).
 
     Examples
     --------
@@ -168,7 +201,7 @@ def _independent_mixture_log_density(x: FloatArray, sd: float) -> FloatArray:
 
 
 def _octagon_mixture_log_density(x: FloatArray) -> FloatArray:
-    # In the frame of a component's radius its covariance is diag(1, 0.16²).
+    # In coordinates along and across the radius, a component's covariance is diag(1, 0.16²).
     cos, sin = np.cos(_OCTAGON_ANGLES), np.sin(_OCTAGON_ANGLES)
     along = x[:, :1] * cos + x[:, 1:] * sin - _OCTAGON_RADIUS
     across = (x[:, 1:] * cos - x[:, :1] * sin) / _OCTAGON_SD
@@ -179,15 +212,15 @@ def _octagon_mixture_log_density(x: FloatArray) -> FloatArray:
 _FIRST_PANELS = 16  # short enough that the exponent is close to a parabola on each
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _RESOLVED = 10.0  # 16 nodes integrate exp(f) to about 1e-8 where f changes by no more than this
-_NEGLIGIBLE = 60.0  # nats; leaves room for a peak much narrower than the panel it is compared to
+_NEGLIGIBLE = 60.0  # nats; enough even if the largest peak is much narrower than a panel
 
 
 def _involute_log_density(x: FloatArray, sd: float) -> FloatArray:
     """Return log of 1/(2π) ∫ N(x | (r sin 2r, r cos 2r), sd² I) dr over (0, 2π).
 
-    How narrow the integrand is depends on sd and on how far x lies from the curve, so no fixed grid
-    serves all rows: panels are halved until the exponent changes little on each, and dropped once
-    they are negligible. `row[k]` is the row of x that panel k belongs to.
+    The width of the integrand depends on sd and on the distance of x from the curve, so no fixed
+    grid suits all rows. Panels are halved until the exponent changes little on each of them, and
+    negligible panels are dropped. `row[k]` is the row of x to which panel k belongs.
     """
     rows = len(x)
     row = np.repeat(np.arange(rows), _FIRST_PANELS)
@@ -203,7 +236,7 @@ def _involute_log_density(x: FloatArray, sd: float) -> FloatArray:
         peak = exponent.max(axis=1)
         spread = peak - exponent.min(axis=1)
         np.maximum.at(best, row, peak)
-        # Far from the curve rounding alone makes the exponent jump by this much.
+        # Far from the curve, rounding errors alone change the exponent by this much.
         rounding = 1e-14 * np.abs(peak)
         resolved = spread <= _RESOLVED + rounding
         # A parabola's top between two nodes is above them by less than 5 % of the spread.
@@ -223,7 +256,7 @@ def _involute_log_density(x: FloatArray, sd: float) -> FloatArray:
 
 def _generator(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
-        # Drawing the seed advances the RandomState, so a second call gives other points.
+        # Drawing the seed advances the RandomState, so a second call gives another sample.
         return np.random.default_rng(random_state.randint(2**31, size=4))
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)

@@ -1,4 +1,4 @@
-"""Random division of rows into training, validation and test part, about 81, 9 and 10 %."""
+"""Random division of rows into training, validation and test part (about 81, 9 and 10 %)."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ Indices = NDArray[np.int64]
 
 
 class Parts(NamedTuple):
-    """Row numbers of the three parts, each row in exactly one of them."""
+    """Row numbers of the three parts; each row is in exactly one part."""
 
     train: Indices
     validation: Indices
@@ -19,7 +19,7 @@ class Parts(NamedTuple):
 def split_rows(n_rows: int, rng: np.random.Generator) -> Parts:
     """Divide rows at random: a tenth for testing, a tenth of the rest for validation.
 
-    Both are rounded down, which gives the sizes of the paper's tables S1 and S2.
+    Both numbers are rounded down, which gives the sizes of the paper's tables S1 and S2.
 
     Examples
     --------
@@ -33,15 +33,22 @@ def split_rows(n_rows: int, rng: np.random.Generator) -> Parts:
 
 
 def split_groups(groups: Indices, rng: np.random.Generator) -> Parts:
-    """Divide rows at random such that the rows of a group stay together.
+    """Divide rows at random and keep the rows of a group together.
 
-    The sizes are as near to those of :func:`split_rows` as whole groups allow. Rows are in random
-    order within their part.
+    The sizes are as close to those of `split_rows` as whole groups allow. The order of rows within
+    a part is random.
 
     Parameters
     ----------
     groups : ndarray of shape (rows,)
-        The group of each row.
+        Group of each row.
+    rng : numpy.random.Generator
+        Random generator.
+
+    Returns
+    -------
+    Parts
+        Row numbers of the three parts.
 
     Examples
     --------
@@ -70,7 +77,23 @@ def split_groups(groups: Indices, rng: np.random.Generator) -> Parts:
 def draw_validation(
     n_rows: int, n_validation: int, rng: np.random.Generator
 ) -> tuple[Indices, Indices]:
-    """Row numbers of a training and of a validation part, for sets with a test part of their own.
+    """Divide rows at random into training and validation rows, if the test part is given.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows to divide.
+    n_validation : int
+        Rows of the validation part.
+    rng : numpy.random.Generator
+        Random generator.
+
+    Returns
+    -------
+    train : ndarray
+        Row numbers of the training part.
+    validation : ndarray
+        Row numbers of the validation part.
 
     Examples
     --------
@@ -88,5 +111,5 @@ def _cut(order: Indices, n_validation: int, n_test: int) -> Parts:
 
 
 def _nearest(rows_up_to: Indices, target: int) -> int:
-    """Number of leading groups, at least one, whose rows together come nearest to `target`."""
+    """Return how many leading groups, at least one, have a total closest to `target` rows."""
     return int(np.abs(rows_up_to - target).argmin()) + 1

@@ -27,18 +27,21 @@ def load_ypmsd(
     dequantize: bool = False,
     download: bool = True,
 ) -> Dataset:
-    """Load YPMSD: 515,345 songs with 90 numbers on their timbre, each column scaled to [0, 1].
+    """Load YPMSD: 515,345 songs with 90 features of their timbre, each scaled to [0, 1].
 
     The target of the regression task, the year, is left out, as in the paper.
 
     Parameters
     ----------
-    data_home : path or None
-        Folder with ``YearPredictionMSD.txt``, ``YearPredictionMSD.txt.zip`` or
-        ``yearpredictionmsd.zip`` from UCI (200 MB); otherwise as in `load_arem`, and so are
-        `random_state` and `download`.
-    dequantize : bool
-        Without effect: no column is coarse.
+    data_home : str, os.PathLike or None, default=None
+        Folder with ``YearPredictionMSD.txt``, ``YearPredictionMSD.txt.zip`` or UCI's
+        ``yearpredictionmsd.zip`` (200 MB); None as in `load_arem`.
+    random_state : int, default=0
+        Seed of the split.
+    dequantize : bool, default=False
+        No effect: no column is rounded.
+    download : bool, default=True
+        Whether to download the file if it is in no folder (needs pooch).
 
     Returns
     -------
@@ -65,7 +68,7 @@ def _read_text(path: Path) -> FloatArray:
 
 
 def _check(X: FloatArray) -> None:
-    # No checksum of this set is published; a file that was cut short or altered in its form shows.
+    # No checksum of this data set is published; the shape reveals an incomplete file.
     expected = (_ROWS, len(_COLUMNS))
     if X.shape != expected or not np.isfinite(X).all():
         raise ValueError(f"it must have {expected} finite features, got {X.shape}")
