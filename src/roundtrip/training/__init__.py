@@ -1,4 +1,7 @@
-"""Fitting the networks of a `RoundtripModel` to data."""
+"""Training of a `RoundtripModel`: objectives, validation and the stages of a fit.
+
+The paper's losses, eq. (13)-(15), are in `adversarial_trainer`, the likelihood bound is in `bound`.
+"""
 
 from roundtrip.training.adversarial import Adversarial
 from roundtrip.training.hybrid import Hybrid

@@ -1,4 +1,4 @@
-"""`Adversarial`: the settings of the paper's training."""
+"""`Adversarial`: settings of the paper's training, eq. (13)-(15)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005
 
 
 @dataclass(frozen=True, repr=False)
-class Adversarial(Adversaries, Objective):
-    """The training of the paper: two least-squares GANs and the roundtrip loss, eq. (13)-(15).
+class Adversarial(Adversaries, Objective):  # numpydoc ignore=PR02
+    """The paper's training: two least-squares GANs and the roundtrip loss, eq. (13)-(15).
 
-    H gives a point, sigma of the isotropic noise is chosen by validation.
+    H gives a point. The validation rows choose sigma of the isotropic noise.
 
     Parameters
     ----------
@@ -39,23 +39,29 @@ class Adversarial(Adversaries, Objective):
     discriminator_x, discriminator_z : sequence of int, default=(256,) * 3 and (128,) * 2
         Widths of the hidden layers of D_x and D_z.
     pool_size : int, default=50
-        Batches of earlier fakes shown to the discriminators.
+        Number of earlier fake batches kept to train the discriminators.
     learning_rate : float, default=5e-4
-        Of Adam, for all networks; the paper's is 2e-4.
+        Learning rate of Adam for all networks. The paper uses 2e-4.
     batch_size : int, default=128
-        Rows per step; the authors' code has 64.
+        Rows per step. The authors' code uses 64.
     min_steps_per_epoch : int, default=100
-        An epoch is one pass over the rows, but at least so many steps.
+        An epoch is one pass over the rows, but has at least this many steps.
     averaging : float, default=0.995
-        Decay per step of the running average of the weights that is validated and kept; 0 keeps
-        the weights themselves, as in the paper.
+        Decay per step of the running average of the weights, which is validated and kept. With 0
+        the weights themselves are kept, as in the paper.
     sampling : {"shuffle", "replacement"}, default="shuffle"
-        Every row once per epoch, or batches drawn with replacement, as in the paper.
-    sigma_grid : sequence of float
-        Candidates for sigma, unless the noise has one.
-    sigma_epochs : int, optional
-        Epochs after which sigma is settled, 20 in the paper. None: sigma is chosen together with
-        the weights that are kept.
+        "shuffle" visits every row once per epoch; "replacement" draws batches with replacement,
+        as the paper does.
+    sigma_grid : sequence of float, default=24 values from 0.005 to 1
+        Candidates for sigma, used if the noise has no sigma of its own.
+    sigma_epochs : int, default=None
+        Number of epochs after which sigma is fixed; the paper uses 20. With None sigma is chosen
+        in every epoch, together with the weights.
+
+    Examples
+    --------
+    >>> Adversarial(alpha=1.0).beta
+    10.0
     """
 
     learning_rate: float = 5e-4
@@ -79,7 +85,7 @@ class Adversarial(Adversaries, Objective):
             check_integer("sigma_epochs", self.sigma_epochs, minimum=1)
 
     def check_with(self, noise: Noise, prior: Prior) -> None:
-        """Only noise whose sigma validation can choose, and no prior that needs q(z | x)."""
+        """Refuse noise other than isotropic, and a prior that is fitted to q(z | x)."""
         if not isinstance(noise, Isotropic):
             raise ValueError(
                 "objective='adversarial' learns no noise of its own, so noise must be 'isotropic', "
@@ -92,12 +98,14 @@ class Adversarial(Adversaries, Objective):
             )
 
     def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
-        """Nothing depends on what the rows are."""
+        """Return the same settings: none of them depends on the data."""
         return self
 
     def default_latent_dim(self, features: int) -> int:
-        """Half of the features, about as in the paper's Table S1; all of up to 3.
+        """Return half of the features, about as in the paper's Table S1; all of up to 3 features.
 
+        Examples
+        --------
         >>> [Adversarial().default_latent_dim(n) for n in (1, 2, 3, 6, 9, 17)]
         [1, 2, 3, 3, 5, 9]
         """
@@ -106,20 +114,20 @@ class Adversarial(Adversaries, Objective):
     def trainer(
         self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
     ) -> AdversarialTrainer:
-        """Alternating steps on eq. (13) and (14)."""
+        """Return a trainer that alternates between the two minimisations of eq. (15)."""
         return self.adversarial_trainer(
             model,
             data,
             network,
             streams,
-            learning_rate=self.learning_rate,
+            learning_rate=float(self.learning_rate),
             averaging=self.averaging,
         )
 
     def validator(
         self, model: RoundtripModel, data: FittingData, options: FitOptions, seed: int
     ) -> SigmaValidation:
-        """The log-likelihood of held-out rows under the best sigma."""
+        """Return the log-likelihood of held-out rows at the best sigma."""
         noise, draws = options.noise, options.validation.draws
         assert isinstance(noise, Isotropic)
         assert draws != "auto"

@@ -1,4 +1,4 @@
-"""The paper's training: two least-squares GANs and the roundtrip loss, eq. (13)-(15)."""
+"""The paper's training: GAN losses, eq. (13), roundtrip loss, eq. (14), alternation, eq. (15)."""
 
 from typing import Any
 
@@ -15,30 +15,32 @@ ADAM_BETAS = (0.5, 0.9)
 
 
 class AdversarialTrainer:
-    """Alternating updates of (G, H) and (D_x, D_z); one `step` is one update of each pair.
+    """Alternating updates of (G, H) and (D_x, D_z), eq. (15).
+
+    One `step` updates each pair once.
 
     Parameters
     ----------
     model : RoundtripModel
-        Holds G and H.
+        Model with G and H.
     discriminator_x, discriminator_z : torch.nn.Module
         D_x and D_z.
     alpha, beta : float
         Weights of the two roundtrip losses, eq. (14).
     learning_rate : float
-        Of Adam, for both pairs.
+        Learning rate of Adam for both pairs.
     pool_size : int
-        Batches of earlier fakes that the discriminators are shown.
-    averaging : float
-        Decay per step of the running average of G's and H's weights that becomes `kept`; 0: the
-        weights themselves are kept.
-    bound_weight : float
-        Weight of the importance-weighted bound per feature, which "hybrid" training adds; 0 is the
+        Number of earlier fake batches kept to train the discriminators.
+    averaging : float, default=0.0
+        Decay per step of the running average of G's and H's weights, which becomes `kept`. With 0
+        the weights themselves are kept.
+    bound_weight : float, default=0.0
+        Weight of the importance-weighted bound per feature, which "hybrid" training adds. 0 is the
         paper's objective.
-    draws : int
+    draws : int, default=1
         Draws of z per row for the bound.
     rng : torch.Generator
-        Source of all randomness; on the networks' device.
+        Source of all random numbers, on the device of the networks.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class AdversarialTrainer:
             {"model": model, "discriminator_x": discriminator_x, "discriminator_z": discriminator_z}
         )
         if bound_weight == 0:
-            model.noise.requires_grad_(False)  # validation chooses it
+            model.noise.requires_grad_(False)  # validation chooses sigma
         self._average = AveragedModel(model, decay=averaging)
         self.kept = self._average.average
         """The model to validate and to keep: `model` or the running average of its weights."""
@@ -81,7 +83,7 @@ class AdversarialTrainer:
         self.restart(learning_rate)
 
     def restart(self, learning_rate: float) -> None:
-        """Forget the optimisers' momentum and go on at another learning rate."""
+        """Reset the optimisers and the pools, and continue at another learning rate."""
         self.learning_rate = learning_rate
         self._optimizer_gh = self._adam(self.model)
         self._optimizer_d = self._adam(self._discriminators)
@@ -89,27 +91,36 @@ class AdversarialTrainer:
         self._pool_z.batches.clear()
 
     def schedule(self, fraction: float) -> None:
-        """The paper's learning rate stays the same from the start of training to its end."""
+        """Do nothing: the paper's learning rate is constant."""
 
     def step(self, rows: Rows) -> dict[str, Tensor]:
-        """One update of G and H, then one of D_x and D_z, on a batch.
+        """Update G and H, then D_x and D_z, on one batch, eq. (15).
 
-        With a context, G and D_x take it, as in the paper.
-        Returns the losses of eq. (13) and (14) by name, before the update, as 0-d tensors.
+        A context enters G and D_x, as in the paper.
+
+        Parameters
+        ----------
+        rows : Rows
+            The batch.
+
+        Returns
+        -------
+        dict of str to Tensor
+            The losses of eq. (13) and (14) before the update, as 0-d tensors.
         """
         D_x, D_z = self._discriminators
         x, context = rows.x, rows.context
         z = self.model.prior.draw_like(x.new_empty(len(x), self.model.latent_dim), self._rng)
 
-        # G and H: L(G, H) = L_GAN(G) + L_GAN(H) + L_RT(G, H).
+        # First line of eq. (15): L(G, H) = L_GAN(G) + L_GAN(H) + L_RT(G, H).
         fake_z = self.model.encode(x, context)
         fake_x, roundtrip_x = self._generated(z, fake_z, context)
         roundtrip_z = self.model.encode(fake_x, context)
         losses = {
             "g_adversarial": (D_x(beside(fake_x, context)) - 1).square().mean(),  # eq. (13)
-            "h_adversarial": (D_z(fake_z) - 1).square().mean(),
+            "h_adversarial": (D_z(fake_z) - 1).square().mean(),  # eq. (13)
             "roundtrip_x": (x - roundtrip_x).square().mean(),  # eq. (14)
-            "roundtrip_z": (z - roundtrip_z).square().mean(),
+            "roundtrip_z": (z - roundtrip_z).square().mean(),  # eq. (14)
         }
         total = (
             losses["g_adversarial"]
@@ -125,7 +136,7 @@ class AdversarialTrainer:
         self._update(self._optimizer_gh, total)
         self._average.update()
 
-        # D_x and D_z: real against fakes from the pool.
+        # Second line of eq. (15): D_x and D_z tell real batches from fakes of the pool.
         losses["d_x"] = self._discriminator_loss(
             D_x, beside(x, context), self._pool_x.exchange(beside(fake_x.detach(), context))
         )
@@ -134,16 +145,16 @@ class AdversarialTrainer:
         return {name: loss.detach() for name, loss in losses.items()}
 
     def _generated(self, drawn: Tensor, encoded: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        """G of two batches of codes."""
-        if self._batch_norm_in_g:  # it must not mix them
+        """Return G of two batches of codes."""
+        if self._batch_norm_in_g:  # its statistics must not mix the two batches
             return self.model.generate(drawn, context), self.model.generate(encoded, context)
-        # G is the largest network: both go through it as one batch.
+        # One pass for both batches, because G is the largest network.
         both = self.model.generate(torch.cat([drawn, encoded]), torch.cat([context, context]))
         fake_x, roundtrip_x = both.split(len(drawn))
         return fake_x, roundtrip_x
 
     def state_dict(self) -> dict[str, Any]:
-        """All that further steps depend on."""
+        """Return everything that further steps depend on."""
         return {
             "networks": self.networks.state_dict(),
             "optimizer_gh": self._optimizer_gh.state_dict(),
@@ -168,19 +179,19 @@ class AdversarialTrainer:
 
     @staticmethod
     def _discriminator_loss(discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
-        # Real and fake side by side: one pass, but batch norm does not mix them.
+        # Real and fake rows share one pass, but batch norm does not mix them.
         scores = discriminator(torch.stack([real, fake], dim=1))
-        # eq. (13); the mean over both halves the sum there, as the authors do.
+        # eq. (13). The mean is half of the sum printed there, as in the authors' code.
         return (scores - scores.new_tensor([[1.0], [0.0]])).square().mean()
 
     @staticmethod
     def _update(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
         optimizer.zero_grad()
-        # Only the weights to be updated: G's loss also reaches those of D_x, which stay.
+        # Gradients only of the weights to update: the loss of G also depends on those of D_x.
         loss.backward(inputs=optimizer.param_groups[0]["params"])
         optimizer.step()
 
     def _adam(self, network: nn.Module) -> torch.optim.Adam:
-        # The fused update is one pass over the weights instead of a dozen.
+        # The fused optimiser passes over the weights once instead of a dozen times.
         trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
         return torch.optim.Adam(trained, lr=self.learning_rate, betas=ADAM_BETAS, fused=True)

@@ -1,4 +1,4 @@
-"""Settings of the paper's losses, which two objectives share."""
+"""Settings of the paper's losses, eq. (13) and (14), shared by `Adversarial` and `Hybrid`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,18 @@ from roundtrip.training.objective import Randomness
 
 
 @dataclass(frozen=True, repr=False)
-class Adversaries(Component):
-    """Weights of the losses of eq. (14), the discriminators and their pool of fakes."""
+class Adversaries(Component):  # numpydoc ignore=PR02
+    """Weights of the roundtrip loss, the discriminators and their pool of fakes.
+
+    Parameters
+    ----------
+    alpha, beta : float, default=10.0
+        Weights of the roundtrip losses of x and z, eq. (14).
+    discriminator_x, discriminator_z : sequence of int, default=(256,) * 3 and (128,) * 2
+        Widths of the hidden layers of D_x and D_z.
+    pool_size : int, default=50
+        Number of earlier fake batches kept to train the discriminators.
+    """
 
     alpha: float = 10.0
     beta: float = 10.0
@@ -41,7 +51,7 @@ class Adversaries(Component):
         bound_weight: float = 0.0,
         draws: int = 1,
     ) -> AdversarialTrainer:
-        """A trainer with new discriminators."""
+        """Return an `AdversarialTrainer` with new discriminators."""
         sizes = data.sizes(model.latent_dim)
         D_x = network.discriminator(sizes, self.discriminator_x, rng=streams.weights)
         D_z = discriminator(model.latent_dim, self.discriminator_z, rng=streams.weights)

@@ -1,9 +1,9 @@
-"""A prior of z fitted to where the encoder puts the data.
+"""The prior p(z) fitted to the codes of the rows: a mixture of Gaussians.
 
-Training pulls the codes of all rows towards N(0, I), but a rest remains: regions of the prior that
-no row is encoded to, from which samples then come, and others that are too rare. A mixture of
-Gaussians fitted to draws of q(z | x) over all rows is the p(z) for which the bound on log p(x) is
-highest, and it costs seconds.
+Training pulls the codes of all rows towards N(0, I), but does not get there. Regions of the prior
+stay empty, so that samples from them look like no row, and other regions hold too many codes. The
+p(z) with the highest bound on log p(x) is the average of q(z | x) over the rows. A mixture of
+Gaussians fitted to draws from it takes seconds.
 """
 
 import math
@@ -23,17 +23,19 @@ from roundtrip.model.core import RoundtripModel
 from roundtrip.model.prior import GaussianMixture
 
 ROWS_PER_NUMBER = 5
-"""Rows that each number of the mixture needs at least."""
+"""Fewest training rows per number of the mixture."""
 
 MOST_ROWS = 20_000
-"""That it is fitted to."""
+"""Largest number of rows that the mixture is fitted to."""
 
 ITERATIONS = 50
 SETTLED = 1e-3
+"""Gain of the mean log-likelihood per iteration below which EM stops."""
+
 REGULARISATION = 1e-3
 
 NORMAL_SHARE = 0.02
-"""Weight of N(0, I) in the mixture: far from all codes it decides, as without a mixture."""
+"""Weight of N(0, I) in the mixture. It dominates far from all codes, as without a mixture."""
 
 
 def fit_prior(
@@ -45,10 +47,29 @@ def fit_prior(
     seed: int,
     seconds: float | None = None,
 ) -> tuple[GaussianMixture | None, float]:
-    """The mixture, and its gain in nats per validation row; None and 0 if N(0, I) is no worse.
+    """Fit a mixture to draws of q(z | x).
 
-    `training` and `validation` are rows as the encoder takes them; `seconds` limits the fit. Ctrl-C
-    and codes that no mixture can be fitted to leave N(0, I): the training before is not lost.
+    N(0, I) is kept if the fit is interrupted by Ctrl-C or fails, so that the training is not lost.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Trained model whose encoder gives a posterior.
+    training, validation : Rows
+        Rows to fit the mixture to and to compare it with N(0, I) on, as the encoder takes them.
+    most_components : int
+        Largest number of Gaussians.
+    seed : int
+        Seed of the draws and of EM.
+    seconds : float, default=None
+        Time limit of EM.
+
+    Returns
+    -------
+    prior : GaussianMixture or None
+        The mixture, or None if N(0, I) is no worse on the validation rows.
+    gain : float
+        Gain of log p(z) over N(0, I) in nats per validation row, 0 without a mixture.
     """
     try:
         return _fit_prior(model, training, validation, most_components, seed, seconds)
@@ -85,7 +106,7 @@ def _fit_prior(
     )
     bound = -math.inf
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it is given one step at a time
+        warnings.simplefilter("ignore", ConvergenceWarning)  # each call makes one iteration
         for _ in range(ITERATIONS):
             before, bound = bound, mixture.fit(codes).lower_bound_
             late = seconds is not None and time.perf_counter() - start > seconds
@@ -103,7 +124,7 @@ def _fit_prior(
 
 @torch.no_grad()
 def _codes(model: RoundtripModel, rows: Rows, rng: torch.Generator) -> np.ndarray:
-    """One draw of q(z | x) per row, `(rows, latent_dim)` float64."""
+    """Draw one code from q(z | x) per row, `(rows, latent_dim)` float64."""
 
     def of_block(x: Tensor, context: Tensor) -> Tensor:
         mean, factor = model.posterior(x, context)

@@ -1,4 +1,4 @@
-"""A running average of a model's weights: steadier than the weights of any one step."""
+"""A running average of a model's weights, which varies less than the weights of single steps."""
 
 import copy
 
@@ -9,10 +9,22 @@ from roundtrip.model.core import RoundtripModel
 
 
 class AveragedModel:
-    """Keeps `average`, a copy of `model` whose weights follow the model's with some delay.
+    """Exponential moving average of the weights of a model.
 
-    With `decay` 0 the average is the model itself.
+    Parameters
+    ----------
+    model : RoundtripModel
+        The model in training.
+    decay : float
+        Decay per step. With 0 the average is the model itself.
 
+    Attributes
+    ----------
+    average : RoundtripModel
+        Copy of `model` with averaged weights.
+
+    Examples
+    --------
     >>> import torch
     >>> model = RoundtripModel(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1), 1, sigma=1.0)
     >>> AveragedModel(model, decay=0.0).average is model
@@ -24,7 +36,7 @@ class AveragedModel:
         self.decay = decay
         self.steps = 0
         self.average = copy.deepcopy(model).requires_grad_(False) if decay > 0 else model
-        # What is not trained, as the paper's sigma, is not the model's to say.
+        # Parameters that are not trained, such as the paper's sigma, are set on the average itself.
         pairs = [
             (average, weight)
             for average, weight in zip(self.average.parameters(), model.parameters(), strict=True)
@@ -35,12 +47,12 @@ class AveragedModel:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the model's weights after a step."""
+        """Include the model's weights after a step."""
         self.steps += 1
         if self.average is self.model:
             return
-        # Short memory at first: early weights are far from where training settles.
+        # A smaller decay at first, because early weights are far from the final ones.
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         torch._foreach_lerp_(self._averages, self._weights, 1 - decay)
         for kept, current in zip(self.average.buffers(), self.model.buffers(), strict=True):
-            kept.copy_(current)  # what batch norm has seen
+            kept.copy_(current)  # the statistics of batch norm

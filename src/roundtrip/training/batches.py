@@ -1,4 +1,4 @@
-"""Endless batches of data rows, with replacement (as the paper) or by shuffled passes."""
+"""Endless batches of rows: drawn with replacement, as in the paper, or in shuffled passes."""
 
 from typing import Any, Self
 
@@ -11,12 +11,26 @@ SAMPLING = ("replacement", "shuffle")
 
 
 class Batches:
-    """Endless batches of `batch_size` of the rows of `data`.
+    """Endless iterator over batches of rows.
 
-    "shuffle" visits every row once before any row a second time; batches are always full, so a
-    table smaller than a batch simply repeats within it. `jitter`, `(features,)`, is the width of
-    uniform noise that is added anew each time.
+    Batches are always full: a table smaller than a batch repeats within it.
 
+    Parameters
+    ----------
+    data : Rows
+        The rows.
+    batch_size : int
+        Rows per batch.
+    sampling : {"shuffle", "replacement"}
+        "shuffle" visits every row once before any row a second time; "replacement" draws rows with
+        replacement.
+    rng : torch.Generator
+        Source of all random numbers, on the device of `data`.
+    jitter : Tensor, default=None
+        Width of the uniform noise that is added to each feature of each batch, `(features,)`.
+
+    Examples
+    --------
     >>> import torch
     >>> rows = Rows.without_context(torch.arange(4.0)[:, None])
     >>> stream = Batches(rows, 2, sampling="shuffle", rng=torch.Generator().manual_seed(0))
@@ -58,7 +72,7 @@ class Batches:
         return indices
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next batches depend on, besides the data."""
+        """Return everything that the next batches depend on, except the data."""
         return {"waiting": self._waiting.clone(), "generator": self._rng.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -68,7 +82,7 @@ class Batches:
 
 
 def jittered(rows: Rows, width: Tensor, rng: torch.Generator) -> Rows:
-    """Rows whose features are spread evenly over intervals of `width`, `(features,)`."""
+    """Add uniform noise of `width`, `(features,)`, centred at zero, to the features."""
     x = rows.x
     shape = (len(rows), rows.features + rows.context_dim)
     level = torch.rand(shape, generator=rng, device=x.device, dtype=x.dtype)

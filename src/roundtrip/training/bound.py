@@ -12,11 +12,28 @@ from roundtrip.model.core import RoundtripModel
 def importance_weighted_bound(
     model: RoundtripModel, rows: Rows, *, n_draws: int, rng: torch.Generator
 ) -> Tensor:
-    """log 1/K Σ_k p(x, z_k) / q(z_k | x) with K draws from the encoder's posterior, `(rows,)`.
+    """Estimate log p(x) from below: log 1/K Σ_k p(x, z_k) / q(z_k | x) with K draws z_k ~ q(z | x).
 
-    Its mean is at most log p(x) and grows towards it with K. In the gradient q's density is taken
-    as given ("sticking the landing"): the part left out has mean zero at K = 1 and only adds
-    noise, the more, the better q is.
+    This is the logarithm of the estimate of eq. (5) with the encoder's posterior as proposal. Its
+    mean is at most log p(x) and approaches it as K grows. The gradient treats the parameters of q
+    in log q as constants ("sticking the landing"). The term left out has mean zero for K = 1 and
+    only adds variance, most of all when q is close to the posterior.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model whose encoder gives a posterior.
+    rows : Rows
+        The rows x and their context.
+    n_draws : int
+        Number K of draws per row.
+    rng : torch.Generator
+        Source of the draws, on the device of the rows.
+
+    Returns
+    -------
+    Tensor
+        `(rows,)`, differentiable in all parameters of the model.
     """
     x = rows.x
     mean, factor = model.posterior(x, rows.context)
@@ -31,9 +48,9 @@ def importance_weighted_bound(
 
 
 def _log_posterior(z: Tensor, noise: Tensor, factor: Tensor) -> Tensor:
-    """log q(z | x) up to a constant, with q's own parameters taken as given.
+    """Return log q(z | x) up to a constant, with the parameters of q as constants.
 
-    Its value follows from the noise that made z; its gradient in z is -factor⁻ᵀ noise.
+    The value follows from the noise that z was made from; the gradient in z is -factor⁻ᵀ noise.
     """
     slope = torch.linalg.solve_triangular(factor.mT, noise[..., None], upper=True)[..., 0]
     value = -0.5 * noise.square().sum(-1) - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)

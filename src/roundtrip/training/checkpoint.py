@@ -1,4 +1,4 @@
-"""Checkpoint files: training goes on where it was when its process was killed."""
+"""Checkpoint files, from which a fit resumes after its process was killed."""
 
 import copy
 import hashlib
@@ -20,20 +20,23 @@ from roundtrip.exceptions import CheckpointError
 from roundtrip.io.atomic import atomic_write
 
 MAGIC = b"roundtrip-checkpoint 1\n"
+
 LARGEST_SHARE = 0.05
-"""Of the time may be spent on writing; checkpoints of large networks are written less often."""
+"""Largest share of the time spent on writing. Large checkpoints are written less often."""
 
 
 class Checkpoint:
-    """The state of a fit in a file, by the name of each training that the fit consists of.
+    """A file with the state of every training that a fit consists of.
 
-    Opening reads the file if there is one. Files are replaced as a whole and carry a checksum; no
-    code in them is executed.
+    The constructor reads the file if it exists. The file is replaced as a whole and has a checksum.
+    Reading it executes no code from it.
 
     Parameters
     ----------
-    path : of the file.
-    fingerprint : of data and settings, see `fingerprint`; a file with another one is refused.
+    path : str or path-like
+        Path of the file.
+    fingerprint : str
+        Fingerprint of data and settings, see `fingerprint`. A file with a different one is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
@@ -56,23 +59,23 @@ class Checkpoint:
 
     @property
     def seed(self) -> int:
-        """A seed for a fit without a `random_state`: the same one when the fit goes on."""
+        """Seed for a fit without a `random_state`; a resumed fit gets the same one."""
         return int(self._content["seed"])
 
     def state(self, name: str) -> dict[str, Any] | None:
-        """What was kept last of the training `name`."""
+        """Return the last state of the training `name`, or None."""
         return self._content["states"].get(name)
 
     def offer(self, name: str, state: Callable[[], dict[str, Any]]) -> None:
-        """Keep `state()`, but not so often that writing would slow down training."""
+        """Write `state()`, unless writing would take more than `LARGEST_SHARE` of the time."""
         waited = time.perf_counter() - self._last_end
         if waited * LARGEST_SHARE >= self._last_duration:
             self.keep(name, state())
 
     def keep(self, name: str, state: dict[str, Any]) -> None:
-        """Write `state`, which consists of numbers, strings, tensors, lists and dicts."""
+        """Write `state`, made of numbers, strings, tensors, lists and dicts."""
         start = time.perf_counter()
-        self._content["states"][name] = copy.deepcopy(state)  # training goes on with these tensors
+        self._content["states"][name] = copy.deepcopy(state)  # training changes these tensors
         buffer = io.BytesIO()
         torch.save(self._content, buffer)
         payload = buffer.getbuffer()
@@ -84,7 +87,7 @@ class Checkpoint:
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """The content of a checkpoint file, on the CPU; None if there is no file."""
+    """Return the content of a checkpoint file, on the CPU, or None if there is no file."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -92,8 +95,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     digest, payload = data[len(MAGIC) : len(MAGIC) + 64], data[len(MAGIC) + 65 :]
     if not data.startswith(MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
         raise CheckpointError(
-            f"{path} is no checkpoint of this release, or is damaged; give another path, or delete "
-            "it if it is a checkpoint"
+            f"{path} is not a checkpoint of this release, or it is damaged; give another path, or "
+            "delete it if it is a checkpoint"
         )
     try:
         content: dict[str, Any] = torch.load(
@@ -105,14 +108,14 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 
 def fingerprint(settings: Mapping[str, Any], *parts: Any) -> str:
-    """A name for a fit: the same for the same settings and the same numbers in the parts.
+    """Return a digest of settings and data, which identifies a fit.
 
     Parameters
     ----------
     settings : mapping
-        Values whose `repr` tells them apart.
-    *parts
-        Arrays, tensors, modules, dataclasses of these, or None.
+        Settings by name. Different settings must have different `repr`.
+    *parts : array, Tensor, Module, dataclass of these, or None
+        Data and models, of which every number enters the digest.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The rows that a fit trains on and validates with."""
+"""`FittingData`: the scaled rows for training and validation."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,27 +13,27 @@ from roundtrip.training.batches import jittered
 from roundtrip.training.settings import Validation
 
 CONTINUOUS_FLOOR = 1e-3
-"""Smallest noise of a column, in units of the spread of its middle half."""
+"""Smallest width of the noise of a column, in units of its interquartile range."""
 
 ROUNDED_FLOOR = 0.05
-"""Smallest noise of a rounded column, in units of its rounding step."""
+"""Smallest width of the noise of a rounded column, in units of its rounding step."""
 
 
 @dataclass(frozen=True)
 class FittingData:
-    """Scaled rows to train on and to validate with, and how coarse their columns are.
+    """Scaled rows for training and validation, and the rounding of their columns.
 
     Attributes
     ----------
     training, validation : Rows
-        float64 on the device of training.
+        Rows in float64 on the device of training.
     resolution : Tensor
-        `(features,)` rounding step of each column in scaled units, 0 if it is not rounded.
+        Rounding step of each column in scaled units, 0 if it is not rounded; `(features,)`.
     jitter : bool
-        Whether rounded columns are spread over their steps.
+        Whether to dequantise: to spread rounded values over their rounding steps.
     log_det : float
-        Of the scaling.
-    image_shape : tuple of int or None
+        Log-determinant of the scaling, which converts log densities to the user's units.
+    image_shape : tuple of int, default=None
         Height, width and channels of images.
     """
 
@@ -63,9 +63,29 @@ class FittingData:
         rng: np.random.RandomState,
         device: torch.device,
     ) -> Self:
-        """Divide rows into those to train on and those to validate with.
+        """Split rows into training and validation rows.
 
-        `held_out` are rows to validate with; None: a share of `rows`, drawn by `rng`.
+        Parameters
+        ----------
+        schema : Schema
+            Scaling, rounding and image layout of the rows.
+        rows : Rows
+            Scaled rows.
+        held_out : Rows or None
+            Validation rows. If None, a random fraction of `rows` is held out.
+        validation : Validation
+            The fraction and the largest number of validation rows.
+        dequantize : bool
+            Whether to spread rounded values over their rounding steps.
+        rng : numpy.random.RandomState
+            Source of the random order.
+        device : torch.device
+            Device of training.
+
+        Returns
+        -------
+        FittingData
+            The rows on `device`.
         """
         if held_out is None:
             order = torch.from_numpy(rng.permutation(len(rows)))
@@ -85,20 +105,20 @@ class FittingData:
 
     @property
     def features(self) -> int:
-        """Columns of x."""
+        """Number of features."""
         return self.training.features
 
     def sizes(self, latent_dim: int) -> Sizes:
-        """What networks for these rows are built for."""
+        """Return the sizes that networks for these rows need."""
         return Sizes(self.features, latent_dim, self.training.context_dim, self.image_shape)
 
     @property
     def noise_floor(self) -> Tensor:
-        """The width below which noise would only follow the rounding of a column, `(features,)`."""
+        """Smallest width of the noise, `(features,)`: below it, noise would only fit rounding."""
         x = self.training.x
-        if self.image_shape is not None:  # most pixels are the same in most images
+        if self.image_shape is not None:  # many pixels are constant, so they have no spread
             return x.new_full((self.features,), CONTINUOUS_FLOOR)
-        # NumPy's quantile, because torch's takes no more than 2**24 numbers.
+        # NumPy's quantile, because torch's takes at most 2**24 numbers.
         low, high = np.quantile(x.cpu().numpy(), [0.25, 0.75], axis=0)
         spread = torch.from_numpy(high - low).to(x.device)
         spread = torch.where(spread > 0, spread, 1.0).clamp_max(1.0)
@@ -106,16 +126,16 @@ class FittingData:
 
     @property
     def steps(self) -> Tensor | None:
-        """How far each column is spread, `(features,)`; None if nothing is."""
+        """Width over which each column is spread, `(features,)`; None without dequantisation."""
         return self.resolution if self.jitter else None
 
     def as_trained(self, n_rows: int, seed: int) -> tuple[Rows, Rows]:
-        """Some training rows and all validation rows as networks see them, rounding spread."""
+        """Return `n_rows` random training rows and all validation rows, dequantised, in float32."""
         rng = torch.Generator(self.training.device).manual_seed(seed)
         order = torch.randperm(len(self.training), generator=rng, device=rng.device)
         some = self.spread(self.training[order[:n_rows]], rng)
         return some.to(torch.float32), self.spread(self.validation, rng).to(torch.float32)
 
     def spread(self, rows: Rows, rng: torch.Generator) -> Rows:
-        """Rows with rounded columns spread over their steps, if that is wanted."""
+        """Spread rounded columns over their rounding steps if `jitter` is set."""
         return rows if self.steps is None else jittered(rows, self.steps, rng)

@@ -1,4 +1,4 @@
-"""Many weights in one tensor: going through a list of them takes long in small steps."""
+"""Many parameters in one tensor, so that an optimiser step is a few large operations."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,11 +8,24 @@ from torch import Tensor, nn
 
 
 def flattened(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
-    """Move parameters into flat tensors, one for each dtype, which are returned.
+    """Move parameters into flat tensors, one per dtype.
 
-    The parameters become views of them, and their gradients views of the flat tensors' gradients,
-    so that a change of either is a change of both. Gradients must be zeroed, not set to None.
+    The parameters become views of the flat tensors, and their gradients become views of the flat
+    gradients, so that a change of one changes the other. Gradients must be zeroed, never set to
+    None.
 
+    Parameters
+    ----------
+    parameters : iterable of torch.nn.Parameter
+        The parameters, which are changed in place.
+
+    Returns
+    -------
+    list of Tensor
+        The flat tensors.
+
+    Examples
+    --------
     >>> import torch
     >>> layer = torch.nn.Linear(2, 1)
     >>> (flat,) = flattened(layer.parameters())
@@ -27,7 +40,7 @@ def flattened(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
 
 
 def stacked(matrices: Iterable[nn.Parameter]) -> list[Tensor]:
-    """Like `flattened`, but matrices of the same shape into stacks `(count, rows, columns)`."""
+    """Move matrices into stacks `(count, rows, columns)`, one per shape; see `flattened`."""
     by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
     for matrix in matrices:
         by_shape[matrix.shape].append(matrix)

@@ -1,4 +1,4 @@
-"""The objective "hybrid": the paper's losses first, likelihood alone after."""
+"""`Hybrid`: settings of training by the paper's losses first and the likelihood bound after."""
 
 from dataclasses import dataclass
 
@@ -13,25 +13,36 @@ from roundtrip.training.objective import Randomness
 
 
 @dataclass(frozen=True, repr=False)
-class Hybrid(Adversaries, Likelihood):
-    """The paper's losses and a little of the bound for a third of training, then the bound alone.
+class Hybrid(Adversaries, Likelihood):  # numpydoc ignore=PR02
+    """Two stages of training: the paper's losses with a small weight of the bound, then the bound.
 
-    The second stage starts from the best weights of the first by validation likelihood, so that
-    adversarial training that goes astray costs time, but no more.
+    The second stage starts from the weights of the first stage with the best validation
+    log-likelihood. A first stage that fails therefore costs only time.
 
     Parameters
     ----------
-    draws, learning_rate, batch_size, min_steps_per_epoch, averaging
-        As in `Likelihood`.
-    alpha, beta, discriminator_x, discriminator_z, pool_size
-        As in `Adversarial`.
+    draws, batch_size, min_steps_per_epoch : int, default="auto", 512 and 100
+        See `Likelihood`.
+    learning_rate, averaging : float, default="auto" and 0.998
+        See `Likelihood`.
+    alpha, beta : float, default=10.0
+        Weights of the roundtrip losses of x and z, eq. (14).
+    discriminator_x, discriminator_z : sequence of int, default=(256,) * 3 and (128,) * 2
+        Widths of the hidden layers of D_x and D_z.
+    pool_size : int, default=50
+        Number of earlier fake batches kept to train the discriminators.
     first_share : float, default=1/3
-        Share of the epochs or of the time for the first stage.
+        Share of the epochs, or of the time, of the first stage.
     first_rate : float, default=1/8
-        Learning rate of the first stage in units of `learning_rate`; adversarial training bears
-        no more.
+        Learning rate of the first stage in units of `learning_rate`. Adversarial training is
+        unstable at higher rates.
     bound_weight : float, default=0.01
-        Weight of the bound beside the adversarial losses, so that noise and posterior follow.
+        Weight of the bound in the first stage, which trains the noise and the posterior.
+
+    Examples
+    --------
+    >>> Hybrid(learning_rate=8e-3).first_stage.learning_rate
+    0.001
     """
 
     first_share: float = 1 / 3
@@ -54,20 +65,20 @@ class Hybrid(Adversaries, Likelihood):
 
     @property
     def second_stage(self) -> Likelihood:
-        """The objective of the second stage, and of trials."""
+        """The objective of the second stage, and of the trials of latent dimensions."""
         return Likelihood(**{name: getattr(self, name) for name in Likelihood().get_params()})
 
 
 @dataclass(frozen=True, repr=False)
 class AdversarialStage(Hybrid):
-    """The first stage of `Hybrid` by itself."""
+    """The first stage of `Hybrid` as an objective of its own."""
 
     largest_fall = float("inf")
 
     def trainer(  # type: ignore[override]
         self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
     ) -> AdversarialTrainer:
-        """Steps on eq. (13), (14) and a little of the bound."""
+        """Return a trainer on eq. (13)-(15) with the weighted bound in the loss of G and H."""
         assert self.draws != "auto"
         return self.adversarial_trainer(
             model,

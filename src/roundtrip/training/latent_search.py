@@ -1,4 +1,4 @@
-"""The number of latent dimensions by validation: short trials, then one full training."""
+"""Choice of the latent dimension by short trials on validation rows."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,29 +12,29 @@ from roundtrip.training.objective import FitOptions
 from roundtrip.training.run import fit_model
 
 TRIAL_SHARE = 1 / 30
-"""Of the training that follows, for each candidate: at most 10 % on top for the three of them."""
+"""Length of each trial relative to the training that follows: 10 % for three candidates."""
 
 SHORTEST_TRIAL_EPOCHS, SHORTEST_TRIAL_SECONDS = 2, 0.5
-"""Shorter trials say nothing: there are none, and the default is taken."""
+"""Shorter trials are not informative: the default dimension is used without trials."""
 
 CLEARLY_AHEAD = 0.05
-"""Nats a feature by which another than the default must be ahead: models of few dimensions learn
-faster, and are ahead for a while of those that end above them."""
+"""Lead over the default, in nats per feature, that another dimension needs to be chosen. Models of
+few dimensions learn faster, so for a while they are ahead of models that end above them."""
 
 
 @dataclass(frozen=True)
 class LatentSearch:
-    """What the trials found.
+    """Result of the trials.
 
     Attributes
     ----------
-    tried : dict
-        Validation log-likelihood at the end of its trial for each latent dimension.
+    tried : dict of int to float
+        Best validation log-likelihood of each latent dimension.
     best, result : RoundtripModel, TrainingResult
-        Model and training of the best trial; if the search was interrupted, of the best until
-        then, and `result` says so.
+        Model and training of the chosen trial. After an interrupt these are the best so far, and
+        `result.stopped_by` is "interrupt".
     seconds : float
-        Time that all trials took.
+        Time of all trials.
     """
 
     tried: dict[int, float]
@@ -44,8 +44,10 @@ class LatentSearch:
 
 
 def latent_candidates(features: int) -> list[int]:
-    """What is tried: half, two thirds and all of the features; up to 3 features just all.
+    """Return half, two thirds and all of the features; with up to 3 features only all of them.
 
+    Examples
+    --------
     >>> [latent_candidates(n) for n in (1, 3, 6, 9, 17)]
     [[1], [3], [3, 4, 6], [5, 6, 9], [9, 11, 17]]
     """
@@ -62,12 +64,32 @@ def search_latent_dim(
     max_time: float | None,
     checkpoint: Checkpoint | None,
 ) -> LatentSearch | None:
-    """Train each candidate for a short while; None if there is nothing or no time to choose."""
+    """Train each candidate dimension briefly and choose one.
+
+    Parameters
+    ----------
+    options : FitOptions
+        Options of the training that follows.
+    data : FittingData
+        Training and validation rows.
+    seeds : Seeds
+        Seeds of the random streams.
+    max_time : float or None
+        Time limit of the whole fit in seconds.
+    checkpoint : Checkpoint or None
+        File that keeps the state of each trial.
+
+    Returns
+    -------
+    LatentSearch or None
+        None if there is one candidate only, if trials would be too short, or if the objective has
+        no posterior.
+    """
     candidates = latent_candidates(data.features)
     epochs = TRIAL_SHARE * options.max_epochs
     seconds = None if max_time is None else TRIAL_SHARE * max_time
     too_short = epochs < SHORTEST_TRIAL_EPOCHS or (seconds or math.inf) < SHORTEST_TRIAL_SECONDS
-    # So short a training without a bound says nothing yet.
+    # Validation of the adversarial objective is not informative after so short a training.
     if not options.objective.has_posterior or len(candidates) == 1 or too_short:
         return None
     short = replace(options, max_epochs=round(epochs) if math.isfinite(epochs) else epochs)

@@ -1,4 +1,4 @@
-"""`Likelihood`: the settings of the default training, which maximises a bound on log p(x)."""
+"""`Likelihood`: settings of the default training, which maximises a bound on log p(x)."""
 
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -14,37 +14,42 @@ from roundtrip.training.objective import FitOptions, Objective, Randomness
 from roundtrip.training.validation import BoundValidation
 
 LARGEST_FALL = 1.0
-"""Nats per feature by which training may fall below its best epoch; beyond, codes and encoder have
-lost each other, and more steps do not bring them together."""
+"""Nats per feature by which an epoch may fall below the best one. After a larger fall the posterior
+q(z | x) no longer matches G, and further steps do not repair it."""
 
 FULL_RATE_PIXELS = 784
-"""Numbers per image up to which the learning rate of images is as it stands. A step of the
-encoder's weights moves a code in proportion to the pixels, which are not centred, and the more of
-them there are, the more exactly they fix the code: beyond, the rate falls by the square of their
-number (measured up to 3,072). Convolutions see a few pixels at a time and keep their rate."""
+"""Numbers per image above which "auto" lowers the learning rate of fully connected networks. A step
+of the encoder's weights moves a code in proportion to the number of pixels, which are not centred,
+and more pixels determine the code more precisely. The rate therefore falls with the square of their
+number (measured up to 3,072). Convolutions see few pixels at a time and keep their rate."""
 
 
 @dataclass(frozen=True, repr=False)
-class Likelihood(Objective):
-    """G, H and the noise together maximise an importance-weighted bound on log p(x).
+class Likelihood(Objective):  # numpydoc ignore=PR02
+    """Joint training of G, H and the noise by an importance-weighted bound on log p(x).
 
-    The matrices between hidden layers are trained by Muon at five times the learning rate, all
-    other weights by Adam; the rates warm up and fall to zero along a cosine.
+    Muon trains the matrices between hidden layers at five times the learning rate, Adam trains all
+    other weights. The rates warm up and then fall to zero along a cosine.
 
     Parameters
     ----------
     draws : int or "auto", default="auto"
-        Draws of z per row for the bound. "auto": 2; 1 for images.
+        Draws of z per row for the bound. "auto" is 2, and 1 for images.
     learning_rate : float or "auto", default="auto"
-        Of Adam, at its highest. "auto": 8e-3; 4e-3 for images, and lower for those of more than
-        784 numbers.
+        Highest learning rate of Adam. "auto" is 8e-3 for tables and 4e-3 for images; without
+        convolutions it is lower for images of more than 784 numbers.
     batch_size : int, default=512
-        Rows per step, at most all of them.
+        Rows per step. A smaller table is one batch.
     min_steps_per_epoch : int, default=100
-        An epoch is one pass over the rows, but at least so many steps.
+        An epoch is one pass over the rows, but has at least this many steps.
     averaging : float, default=0.998
-        Decay per step of the running average of the weights that is validated and kept; 0 keeps
-        the weights themselves.
+        Decay per step of the running average of the weights, which is validated and kept. With 0
+        the weights themselves are kept.
+
+    Examples
+    --------
+    >>> Likelihood().resolved(pixels=0, rate_follows_pixels=False).learning_rate
+    0.008
     """
 
     draws: int | Literal["auto"] = "auto"
@@ -62,7 +67,7 @@ class Likelihood(Objective):
         check_training(self)
 
     def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
-        """The settings for tables, or for images of so many numbers."""
+        """Replace every "auto"; see `Objective.resolved`."""
         rate = self.learning_rate
         if rate == "auto":
             rate = 4e-3 if pixels else 8e-3
@@ -74,8 +79,12 @@ class Likelihood(Objective):
         return self.with_params(draws=draws, learning_rate=rate)
 
     def default_latent_dim(self, features: int) -> int:
-        """Two thirds of the features, of which likelihood leaves unused what it does not need.
+        """Return two thirds of the features; all of up to 3 features.
 
+        Training by likelihood leaves dimensions unused that it does not need.
+
+        Examples
+        --------
         >>> [Likelihood().default_latent_dim(n) for n in (1, 2, 3, 6, 9, 17)]
         [1, 2, 3, 4, 6, 11]
         """
@@ -84,7 +93,7 @@ class Likelihood(Objective):
     def trainer(
         self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
     ) -> LikelihoodTrainer:
-        """Steps on the bound."""
+        """Return a trainer on the bound."""
         assert self.draws != "auto"
         return LikelihoodTrainer(
             model,
@@ -97,7 +106,7 @@ class Likelihood(Objective):
     def validator(
         self, model: RoundtripModel, data: FittingData, options: FitOptions, seed: int
     ) -> BoundValidation:
-        """The bound of held-out rows, from more draws."""
+        """Return the bound of held-out rows, with the draws of `Validation`."""
         draws = options.validation.draws
         assert draws != "auto"
         rng = torch.Generator(data.validation.device).manual_seed(seed)
@@ -111,7 +120,7 @@ class Likelihood(Objective):
 
 
 def check_training(objective: Objective) -> None:
-    """Check what every objective's training has."""
+    """Check the settings that all objectives have."""
     if not is_auto(objective.learning_rate):
         check_number("learning_rate", objective.learning_rate, above=0)
     check_integer("batch_size", objective.batch_size, minimum=2)

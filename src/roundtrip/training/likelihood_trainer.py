@@ -1,4 +1,4 @@
-"""Likelihood training: G, H and the observation model together maximise a bound on log p(x)."""
+"""Likelihood training: G, H and the observation model maximise a bound on log p(x)."""
 
 import math
 from typing import Any
@@ -15,7 +15,7 @@ from roundtrip.training.flat import flattened, stacked
 from roundtrip.training.muon import Muon
 
 ADAM_BETAS = (0.95, 0.95)
-"""Shorter than usual for the second moment: a gradient of this bound changes its size quickly."""
+"""A shorter memory of the second moment than usual, because this gradient changes size quickly."""
 
 MUON_RATE = 5.0
 """Learning rate of the matrices between hidden layers, in units of Adam's for all other weights."""
@@ -25,21 +25,21 @@ WARM_UP_STEPS = 50
 
 
 class LikelihoodTrainer:
-    """One `step` is one update of G, H and the noise on the importance-weighted bound.
+    """Updates of G, H and the noise on the importance-weighted bound.
 
     Parameters
     ----------
     model : RoundtripModel
-        With an encoder that gives a posterior.
+        Model whose encoder gives a posterior.
     draws : int
         Draws of z per row.
     learning_rate : float
-        At its highest; it warms up and then falls to zero along a cosine.
+        Highest learning rate of Adam. It warms up and then falls to zero along a cosine.
     averaging : float
-        Decay per step of the running average of the weights that becomes `kept`; 0: the weights
-        themselves are kept.
+        Decay per step of the running average of the weights, which becomes `kept`. With 0 the
+        weights themselves are kept.
     rng : torch.Generator
-        Source of all randomness; on the networks' device.
+        Source of all random numbers, on the device of the networks.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class LikelihoodTrainer:
         self.restart(learning_rate)
 
     def restart(self, learning_rate: float) -> None:
-        """Forget the optimisers' momentum and go on at another learning rate."""
+        """Reset the optimisers, warm up again and continue at another learning rate."""
         self.learning_rate = learning_rate
         self._adam = torch.optim.Adam(self._others, lr=learning_rate, betas=ADAM_BETAS, fused=True)
         self._muon = Muon(self._hidden, lr=MUON_RATE * learning_rate) if self._hidden else None
         self._warm_up = 0
 
     def schedule(self, fraction: float) -> None:
-        """Set the learning rate for a moment of training, from 0, the start, to 1, the end."""
+        """Set the learning rate after a `fraction` of training, from 0 to 1."""
         self._warm_up += 1
         rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(fraction, 1.0)))
         rate *= min(1.0, self._warm_up / WARM_UP_STEPS)
@@ -82,7 +82,7 @@ class LikelihoodTrainer:
             self._muon.param_groups[0]["lr"] = MUON_RATE * rate
 
     def step(self, rows: Rows) -> dict[str, Tensor]:
-        """One update on a batch; returns the mean bound before it."""
+        """Update all weights on one batch; return the mean bound before the update."""
         bound = importance_weighted_bound(
             self.model, rows, n_draws=self.draws, rng=self._rng
         ).mean()
@@ -98,7 +98,7 @@ class LikelihoodTrainer:
         return {"bound": bound.detach()}
 
     def state_dict(self) -> dict[str, Any]:
-        """All that further steps depend on."""
+        """Return everything that further steps depend on."""
         return {
             "networks": self.networks.state_dict(),
             "adam": self._adam.state_dict(),

@@ -1,4 +1,4 @@
-"""The training loop: epochs, early stopping, best weights, recovery from divergence."""
+"""The training loop: epochs, early stopping, the best weights and recovery from divergence."""
 
 import copy
 import math
@@ -22,14 +22,17 @@ MAX_RECOVERIES = 3
 
 @dataclass
 class TrainingResult:
-    """What training leaves behind besides the weights.
+    """The course of a training.
 
     Attributes
     ----------
-    history : for every loss, "validation_log_likelihood", "learning_rate", "seconds" (since the
-        start) and, where validation chooses it, "sigma" a list with one entry an epoch.
-    best_epoch : the epoch, counted from 1, whose weights were kept; 0 if none was completed.
-    stopped_by : "max_epochs", "max_time", "patience", "interrupt" or "divergence"; empty before.
+    history : dict of str to list of float
+        One value per epoch of every loss, "validation_log_likelihood", "learning_rate", "seconds"
+        since the start and, if validation chooses it, "sigma".
+    best_epoch : int
+        Epoch, counted from 1, whose weights are kept; 0 if no epoch was completed.
+    stopped_by : str
+        "max_epochs", "max_time", "patience", "interrupt" or "divergence"; empty during training.
     """
 
     history: dict[str, list[float]] = field(default_factory=dict)
@@ -38,16 +41,16 @@ class TrainingResult:
 
     @property
     def n_epochs(self) -> int:
-        """Epochs completed."""
+        """Number of completed epochs."""
         return len(self.history.get("seconds", []))
 
     @property
     def seconds(self) -> float:
-        """Time that the epochs took."""
+        """Time of all epochs."""
         return self.history["seconds"][-1] if self.n_epochs else 0.0
 
     def followed_by(self, second: "TrainingResult") -> "TrainingResult":
-        """One history of two stages; NaN where a stage has no such loss."""
+        """Join the results of two stages; a loss is NaN in a stage that does not have it."""
         history: dict[str, list[float]] = {}
         for name in {**self.history, **second.history}:
             values = second.history.get(name, [math.nan] * second.n_epochs)
@@ -73,14 +76,14 @@ class Stream(Protocol):
     def __next__(self) -> Rows: ...
 
     def state_dict(self) -> dict[str, Any]:
-        """All that further batches depend on."""
+        """Return everything that further batches depend on."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a `state_dict`."""
 
 
 class _Budget:
-    """How much of training is over, by steps or by time, whichever is farther."""
+    """The fraction of training that is over, by steps or by time, whichever is larger."""
 
     def __init__(self, n_steps: float, max_time: float | None) -> None:
         self._start = time.perf_counter()
@@ -94,7 +97,7 @@ class _Budget:
         return time.perf_counter() - self._start
 
     def spent(self, steps: int, seconds: float) -> None:
-        """Count what an earlier process has spent."""
+        """Add the steps and the time of an earlier process."""
         self.steps += steps
         self._start -= seconds
 
@@ -102,7 +105,7 @@ class _Budget:
     def time_fraction(self) -> float:
         if self._max_time is None:
             return 0.0
-        # The last validation has to fit in, too.
+        # The last validation must fit into the time limit, too.
         return self.seconds / max(self._max_time - self.slowest_validation, 1e-9)
 
     @property
@@ -126,17 +129,46 @@ def train(
     unit: str = "rows",
     verbose: bool = False,
 ) -> TrainingResult:
-    """Train until the validation log-likelihood stops improving; leave the best weights in place.
+    """Train until the validation log-likelihood stops improving, and load the best weights.
 
-    Ends after `patience` epochs without improvement (counted once sigma is settled), after
-    `max_epochs` (may be infinite), after `max_time` seconds, or at Ctrl-C. If a loss turns NaN or
-    infinite, or the bound of an epoch is more than `largest_fall` nats below that of the best one,
-    training goes back to the last good weights at half the learning rate, at most three times.
-    Whatever ends it, the model holds finite weights: those of the best epoch.
+    Training ends after `patience` epochs without improvement, `max_epochs`, `max_time` or Ctrl-C.
+    If a loss becomes NaN or infinite, or the bound collapses, training returns to the last good
+    weights and halves the learning rate, at most three times. In every case the model ends with
+    the finite weights of the best epoch.
 
-    With a `checkpoint` the state is kept there between epochs under `key`, and training resumes
-    from what is found there. `description` and `unit`, what a row is called, are for the progress
-    bar.
+    Parameters
+    ----------
+    trainer : Trainer
+        Networks and their updates; for the paper's objective those of eq. (15).
+    stream : Stream
+        Batches of training rows.
+    validation : Validator
+        Score of the model after each epoch.
+    steps_per_epoch : int
+        Updates per epoch.
+    max_epochs : float
+        Largest number of epochs; may be infinite.
+    patience : int
+        Epochs without improvement after which training stops, counted once sigma is fixed.
+    max_time : float, default=None
+        Time limit in seconds.
+    largest_fall : float, default=inf
+        Nats by which the bound of an epoch may be below that of the best one.
+    checkpoint : Checkpoint, default=None
+        File that keeps the state between epochs. Training resumes from a state found there.
+    key : str, default="training"
+        Name of this training in the checkpoint.
+    description : str, default="fitting"
+        Name of this training in the progress bar and in warnings.
+    unit : str, default="rows"
+        Word for rows in the progress bar.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    TrainingResult
+        History, best epoch and reason for stopping.
     """
     budget = _Budget(steps_per_epoch * max_epochs, max_time)
     state = _Progress(best=_snapshot(trainer.networks), good=_snapshot(trainer.networks))
@@ -167,7 +199,7 @@ def train(
                     budget.slowest_validation = max(
                         budget.slowest_validation, budget.seconds - before
                     )
-                    # Of training rows: on others it falls where a small table is learnt by heart.
+                    # The bound of training rows: that of held-out rows also falls by overfitting.
                     highest = max(result.history.get("bound", [-math.inf]))
                     collapsed = losses.get("bound", math.inf) < highest - largest_fall
                     if collapsed or not math.isfinite(score):
@@ -210,7 +242,7 @@ def train(
 
 @dataclass
 class _Progress:
-    """How far training has come, between two epochs."""
+    """State of training between two epochs."""
 
     best: dict[str, Any]
     """Weights of the best epoch."""
@@ -228,7 +260,7 @@ class _Progress:
         self.good = weights
         score = values["validation_log_likelihood"]
         if epoch == validation.selection_epochs:
-            self.best_score = -math.inf  # sigma is settled: only now the search begins
+            self.best_score = -math.inf  # scores at other sigmas do not count
         if score > self.best_score:
             self.best_score, self.best, self.result.best_epoch = score, weights, epoch
 
@@ -249,7 +281,7 @@ def _epoch(
     budget: _Budget,
     on_step: Callable[[float, int], None],
 ) -> dict[str, float]:
-    """Mean losses over `steps` updates; raises `_DivergedError` at the first that is not finite."""
+    """Return mean losses over `steps` updates; raise `_DivergedError` if one is not finite."""
     total: dict[str, Tensor] = {}
     trainer.networks.train()
     taken = 0
@@ -266,7 +298,7 @@ def _epoch(
         taken += 1
         budget.steps += 1
         on_step(budget.fraction, len(batch))
-    # The last update is seen by no loss yet.
+    # No loss has been computed yet after the last update.
     if not all(torch.isfinite(p).all() for p in trainer.networks.state_dict().values()):
         raise _DivergedError
     return {name: value.item() / taken for name, value in total.items()}
@@ -291,7 +323,7 @@ def _warn(description: str, result: TrainingResult, recoveries: int, learning_ra
         )
     elif recoveries:
         message = (
-            f"training diverged {recoveries} time(s) ({why}) and went on from the last good "
+            f"training diverged {recoveries} time(s) ({why}) and resumed from the last good "
             f"weights with the learning rate halved to {learning_rate:.2g}; {kept}."
         )
     elif result.stopped_by == "interrupt":

@@ -1,4 +1,4 @@
-"""What every training objective offers, and `FitOptions`: all that a training depends on."""
+"""Base class of training objectives, and `FitOptions`, the options of one fit."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -19,38 +19,38 @@ from roundtrip.training.settings import Validation
 
 
 class Trainer(Protocol):
-    """Networks that a `step` improves, at a learning rate with a schedule."""
+    """Networks and the updates that train them."""
 
     networks: nn.ModuleDict
     kept: RoundtripModel
     learning_rate: float
 
     def step(self, rows: Rows) -> dict[str, Tensor]:
-        """One update on a batch; returns its losses by name."""
+        """Update the networks on one batch; return the losses by name."""
 
     def schedule(self, fraction: float) -> None:
-        """Adapt to the share of training that is over."""
+        """Set the learning rate after a `fraction` of training, from 0 to 1."""
 
     def restart(self, learning_rate: float) -> None:
-        """Go on from the present weights at another learning rate."""
+        """Reset the optimisers and continue at another learning rate."""
 
     def state_dict(self) -> dict[str, Any]:
-        """All that further steps depend on."""
+        """Return everything that further steps depend on."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a `state_dict`."""
 
 
 class Validator(Protocol):
-    """Scores the kept model after an epoch; the higher, the better."""
+    """Score of the kept model after an epoch; higher is better."""
 
     selection_epochs: int | None
 
     def __call__(self, epoch: int) -> float:
-        """Mean log-likelihood of held-out rows; epochs count from 1."""
+        """Return the mean log-likelihood of held-out rows; epochs count from 1."""
 
     def report(self) -> dict[str, float]:
-        """Further numbers for the history."""
+        """Return further values for the history."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Randomness:
     Attributes
     ----------
     weights : torch.Generator
-        Of initial weights, on the CPU.
+        Source of initial weights, on the CPU.
     training : torch.Generator
-        Of batches and draws, on the device of training.
+        Source of batches and draws, on the device of training.
     validation : int
-        Seed of the draws of validation.
+        Seed of the draws in validation.
     """
 
     weights: torch.Generator
@@ -73,19 +73,19 @@ class Randomness:
 
 
 class Objective(Component, ABC):
-    """Settings of training: what `Roundtrip(objective=...)` takes."""
+    """Base class of the settings of training, `Roundtrip(objective=...)`."""
 
     has_posterior = True
-    """Whether H is trained to give a distribution q(z | x), not only a point."""
+    """Whether H gives a distribution q(z | x); otherwise it gives a point."""
 
     learns_noise = True
-    """Whether the noise is trained; otherwise validation chooses its sigma."""
+    """Whether the noise is trained; otherwise the validation rows choose its sigma."""
 
     sampling = "shuffle"
-    """Whether batches visit every row in turn ("shuffle") or are drawn with "replacement"."""
+    """Whether batches visit every row once per pass ("shuffle") or are drawn with "replacement"."""
 
     largest_fall = float("inf")
-    """Nats per feature by which an epoch may be below the best one; beyond, it is taken back."""
+    """Nats per feature by which an epoch may fall below the best one before it is undone."""
 
     learning_rate: float | Literal["auto"]
     batch_size: int | Literal["auto"]
@@ -94,42 +94,55 @@ class Objective(Component, ABC):
 
     @abstractmethod
     def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
-        """The same with every "auto" replaced; `pixels` are the numbers per image, 0 for tables."""
+        """Return the same settings with every "auto" replaced.
+
+        Parameters
+        ----------
+        pixels : int
+            Numbers per image, 0 for tables.
+        rate_follows_pixels : bool
+            Whether the learning rate depends on `pixels`.
+
+        Returns
+        -------
+        Objective
+            Settings without "auto".
+        """
 
     @abstractmethod
     def default_latent_dim(self, features: int) -> int:
-        """The dimension of z for so many columns, if nothing is tried."""
+        """Return the latent dimension for this number of features, used without trials."""
 
     def check_with(self, noise: Noise, prior: Prior) -> None:
-        """Refuse components that this objective can't train."""
+        """Raise `ValueError` for components that this objective can't train."""
 
     @abstractmethod
     def trainer(
         self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
     ) -> Trainer:
-        """What improves the model."""
+        """Return what trains the model."""
 
     @abstractmethod
     def validator(
         self, model: RoundtripModel, data: FittingData, options: "FitOptions", seed: int
     ) -> Validator:
-        """What judges the model between epochs."""
+        """Return what scores the model after each epoch."""
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Components and numbers with every "auto" replaced but that of `latent_dim`.
+    """Options of a fit, in which every "auto" is replaced except that of `latent_dim`.
 
     Attributes
     ----------
     latent_dim : int or "auto"
-        Dimension of z; "auto": it is tried out.
+        Dimension of z. With "auto" trials choose it.
     objective, noise, network, prior : Objective, Noise, Network, Prior
         The components.
     max_epochs : float
-        Upper limit of the epochs; may be infinite.
+        Largest number of epochs; may be infinite.
     validation, proposal : Validation, Proposal
-        How held-out rows are used, and the paper's proposal.
+        Settings of validation and of the paper's proposal.
     verbose : bool
         Whether training shows its progress.
     """

@@ -1,4 +1,4 @@
-"""All stages of a fit: the latent dimension, the training itself, and the prior."""
+"""The stages of a fit: choice of the latent dimension, training, and the fitted prior."""
 
 import math
 from dataclasses import dataclass, replace
@@ -18,21 +18,21 @@ from roundtrip.training.objective import FitOptions
 from roundtrip.training.run import fit_model
 
 PRIOR_SHARE = 0.02
-"""Of the time, for the prior."""
+"""Share of the time limit that is reserved for fitting the prior."""
 
 
 @dataclass
 class FittedModel:
-    """What a fit gives.
+    """Result of a fit.
 
     Attributes
     ----------
     model, result : RoundtripModel, TrainingResult
-        The best weights, and how training went.
-    latent_dims_tried : dict
+        The model with the best weights, and the course of its training.
+    latent_dims_tried : dict of int to float
         Validation log-likelihood of each latent dimension that was tried.
     prior_gain : float
-        Nats per validation row gained by fitting the prior.
+        Nats per validation row gained by the fitted prior.
     """
 
     model: RoundtripModel
@@ -50,9 +50,27 @@ def fit_in_stages(
     start: RoundtripModel | None,
     checkpoint: Checkpoint | None,
 ) -> FittedModel:
-    """Choose the latent dimension if it is "auto", train, and fit the prior if that is wanted.
+    """Choose the latent dimension if it is "auto", train, and fit the prior if it is a mixture.
 
-    A model to start from, as in a warm start, has its latent dimension already.
+    Parameters
+    ----------
+    options : FitOptions
+        Components and numbers of the fit.
+    data : FittingData
+        Training and validation rows.
+    seeds : Seeds
+        Seeds of the random streams.
+    max_time : float or None
+        Time limit in seconds.
+    start : RoundtripModel or None
+        Model of a warm start. Its latent dimension replaces "auto".
+    checkpoint : Checkpoint or None
+        File to resume from and to keep the state in.
+
+    Returns
+    -------
+    FittedModel
+        The model and the course of the fit.
     """
     shared: dict[str, Any] = {"seeds": seeds, "checkpoint": checkpoint}
     time_left = max_time
@@ -95,7 +113,7 @@ def fit_in_stages(
 
 
 def _main_stage(options: FitOptions) -> Any:
-    """What trials train: of "hybrid" only its second stage."""
+    """Return the objective of the trials: for "hybrid" that of the second stage."""
     objective = options.objective
     return objective.second_stage if isinstance(objective, Hybrid) else objective
 
@@ -110,7 +128,7 @@ def _fit_hybrid(
     start: RoundtripModel | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[RoundtripModel, TrainingResult]:
-    """Two trainings: eq. (13), (14) and a little of the bound, then the bound alone."""
+    """Train by eq. (13)-(15) with a small weight of the bound, then by the bound alone."""
     objective = options.objective
     assert isinstance(objective, Hybrid)
     epochs, share = options.max_epochs, objective.first_share

@@ -1,4 +1,4 @@
-"""A pool of earlier fakes, so that discriminators do not forget what G and H used to make."""
+"""A pool of earlier fakes, as in the authors' code: D_x and D_z are trained on old fakes, too."""
 
 import random
 from typing import Any
@@ -8,8 +8,17 @@ from torch import Tensor
 
 
 class FakePool:
-    """Holds some earlier fake batches; half of the time it trades an old one for the new one.
+    """Earlier fake batches, one of which replaces the new one half of the time.
 
+    Parameters
+    ----------
+    size : int
+        Number of batches; with 0 the new batch is always used.
+    seed : int
+        Seed of the choice.
+
+    Examples
+    --------
     >>> import torch
     >>> pool = FakePool(size=2, seed=0)
     >>> pool.exchange(torch.ones(3, 2)).shape
@@ -22,7 +31,7 @@ class FakePool:
         self._random = random.Random(seed)
 
     def exchange(self, fake: Tensor) -> Tensor:
-        """Offer `fake` to the pool and get the batch the discriminator should see."""
+        """Add `fake` to the pool and return the batch to train the discriminator on."""
         if len(self.batches) < self.size:
             self.batches.append(fake)
             return fake
@@ -33,10 +42,10 @@ class FakePool:
         return old
 
     def state_dict(self) -> dict[str, Any]:
-        """All that further exchanges depend on."""
+        """Return everything that further exchanges depend on."""
         return {"batches": self.batches, "random": self._random.getstate()}
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
-        """Go on from a `state_dict`, with batches on `device`."""
+        """Resume from a `state_dict`, with batches on `device`."""
         self.batches = [batch.to(device) for batch in state["batches"]]
         self._random.setstate(state["random"])

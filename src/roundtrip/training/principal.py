@@ -1,8 +1,9 @@
-"""A start for likelihood training: the model as probabilistic principal components.
+"""Initial weights of likelihood training: probabilistic principal components.
 
-Before the first step G is linear with the main axes of the data, H is its exact posterior, and the
-noise has the width that the axes leave unexplained. Training then has to learn only what bends.
-(From random weights it spends most of its time on the correlations between columns.)
+Before the first step G is linear along the principal axes of the data, H is the exact posterior of
+this linear model, and the noise has the standard deviation that the axes leave unexplained. From
+random weights training spends most of its time on the correlations between columns; from this start
+it has only nonlinear relations to learn.
 """
 
 import torch
@@ -15,7 +16,7 @@ SMALLEST_VARIANCE = 1e-4
 
 
 def has_linear_start(model: RoundtripModel) -> bool:
-    """Whether G and H begin as linear maps, H with a posterior."""
+    """Return whether G and H can start as linear maps, H with a posterior."""
     networks = (model.generator, model.encoder)
     return model.has_posterior and all(isinstance(each, ResidualMLP) for each in networks)
 
@@ -24,16 +25,22 @@ def has_linear_start(model: RoundtripModel) -> bool:
 def start_at_principal_components(model: RoundtripModel, rows: Rows) -> None:
     """Set the linear parts of G and H and the width of the noise from training rows.
 
-    G and H must be `ResidualMLP`s, H with a posterior. With a context beside the features, the axes
-    are those of what a linear map of the context leaves unexplained.
+    With a context, the axes are those of the residuals of a linear regression on the context.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model whose G and H are `ResidualMLP`, H with a posterior.
+    rows : Rows
+        Training rows.
     """
     generator, encoder = model.generator, model.encoder
     if not (isinstance(generator, ResidualMLP) and isinstance(encoder, ResidualMLP)):
-        raise TypeError("principal components start residual networks only")
+        raise TypeError("only residual networks can start at principal components")
     data, context = (part.double() for part in (rows.x, rows.context))
     dim, features = model.latent_dim, data.shape[1]
     mean, context_mean = data.mean(dim=0), context.mean(dim=0)
-    # A pseudo-inverse, because the columns of one-hot labels add up to one.
+    # Pseudo-inverse, because the columns of one-hot labels sum to one.
     deviation = context - context_mean
     inverse = torch.linalg.pinv(deviation.mT @ deviation, hermitian=True)
     shift = (inverse @ (deviation.mT @ (data - mean))).mT
@@ -50,7 +57,7 @@ def start_at_principal_components(model: RoundtripModel, rows: Rows) -> None:
     generator.direct[:features, :used] = loadings.float()
     generator.direct[:features, dim:] = shift.float()
     generator.last.bias[:features] = mean.float()
-    # The posterior of z given x in the same model: mean Wᵀ(x - mean)/λ, covariance noise/λ.
+    # The posterior of z given x in this model: mean Wᵀ(x - mean)/λ, covariance noise/λ.
     back = (loadings / explained).mT
     widths = torch.ones(dim, dtype=torch.float64, device=data.device)
     widths[:used] = (noise / explained).sqrt()

@@ -1,4 +1,4 @@
-"""One training: from options and scaled data to a trained model."""
+"""One training of a model, from options and scaled rows to the best weights."""
 
 import copy
 
@@ -18,7 +18,7 @@ from roundtrip.training.objective import FitOptions, Randomness
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
 
 SMALLEST_BATCH = 2
-"""Batch norm needs two rows to know a spread."""
+"""Batch norm needs two rows to estimate a variance."""
 
 
 def fit_model(
@@ -33,9 +33,35 @@ def fit_model(
     key: str = "training",
     description: str = "fitting",
 ) -> tuple[RoundtripModel, TrainingResult]:
-    """Train a model, a new one or from the weights of `start`.
+    """Build and train a model.
 
-    `key` names the training in the checkpoint, `description` in the progress bar.
+    Parameters
+    ----------
+    options : FitOptions
+        Components and numbers of the training.
+    data : FittingData
+        Training and validation rows.
+    latent_dim : int
+        Dimension of z.
+    seeds : Seeds
+        Seeds of the random streams.
+    max_time : float, default=None
+        Time limit in seconds.
+    start : RoundtripModel, default=None
+        Model whose weights training starts from, instead of new weights.
+    checkpoint : Checkpoint, default=None
+        File to resume from and to keep the state in.
+    key : str, default="training"
+        Name of this training in the checkpoint.
+    description : str, default="fitting"
+        Name of this training in the progress bar and in warnings.
+
+    Returns
+    -------
+    model : RoundtripModel
+        The model with the best weights.
+    result : TrainingResult
+        The course of training.
     """
     device, objective = data.training.device, options.objective
     streams = Randomness(
@@ -58,7 +84,7 @@ def fit_model(
         start_at_principal_components(model, data.spread(data.training, streams.training))
     trainer = objective.trainer(model, data, options.network, streams)
     training = data.training.to(torch.float32)
-    # Rows that repeat within a batch would cost time and tell nothing; only the paper draws them.
+    # Rows that repeat within a batch cost time and add nothing; the paper's sampling repeats rows.
     batch_size = int(objective.batch_size)
     if objective.sampling == "shuffle":
         batch_size = max(SMALLEST_BATCH, min(batch_size, len(training)))
@@ -85,14 +111,14 @@ def fit_model(
         unit="rows" if data.image_shape is None else "images",
         verbose=options.verbose,
     )
-    # A copy has tensors of its own, without gradients and the buffers of training.
+    # A copy has its own tensors, without gradients and flat buffers of training.
     return copy.deepcopy(trainer.kept), result
 
 
 def restored_model(
     options: FitOptions, schema: Schema, latent_dim: int, state: dict[str, Tensor]
 ) -> RoundtripModel:
-    """The trained model of which `state` is the state dict, on the CPU."""
+    """Rebuild a trained model from its state dict, on the CPU."""
     shape = None if schema.images is None else schema.images.shape
     model = build_model(
         Sizes(schema.features, latent_dim, schema.context_dim, shape),
@@ -111,7 +137,7 @@ def restored_model(
 
 
 def _take_weights(model: RoundtripModel, start: RoundtripModel) -> None:
-    """Load the weights of an earlier model; a prior that was fitted after training is left out."""
+    """Load the weights of an earlier model, except a prior that was fitted after training."""
     known = model.state_dict()
     try:
         model.load_state_dict(

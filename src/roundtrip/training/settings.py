@@ -1,4 +1,4 @@
-"""`Validation`: how held-out rows are used."""
+"""`Validation`: settings of early stopping on held-out rows."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,21 +7,26 @@ from roundtrip.parameters import Component, check_integer, check_number, is_auto
 
 
 @dataclass(frozen=True, repr=False)
-class Validation(Component):
-    """How held-out rows choose the epoch whose weights are kept.
+class Validation(Component):  # numpydoc ignore=PR02
+    """Settings of validation: held-out rows choose the epoch whose weights are kept.
 
     Parameters
     ----------
     fraction : float, default=0.1
-        Share of the rows held out.
+        Fraction of the rows that are held out.
     rows : int or "auto", default="auto"
-        At most so many of them are scored per epoch. "auto": 1,000; 500 for images and for the
-        adversarial objective.
+        Largest number of held-out rows scored per epoch. "auto" is 1,000, and 500 for images and
+        for the adversarial objective.
     draws : int or "auto", default="auto"
-        Draws of z per row. "auto": 10; 5 for images, 200 for the adversarial objective.
+        Draws of z per row. "auto" is 10, 5 for images and 200 for the adversarial objective.
     patience : int, default=20
         Epochs without a better validation log-likelihood after which training, or each stage of
-        it, stops.
+        it, stops. The paper uses 10.
+
+    Examples
+    --------
+    >>> Validation(draws=50).patience
+    20
     """
 
     fraction: float = 0.1

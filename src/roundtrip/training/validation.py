@@ -1,4 +1,4 @@
-"""Validation log-likelihood; for the paper's noise the choice of sigma comes with it for free."""
+"""Validation log-likelihood after each epoch, and the paper's choice of sigma by it."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,31 @@ ROWS_PER_CALL = 64
 
 
 class SigmaValidation:
-    """Mean log-likelihood of held-out rows under the sigma that suits them best.
+    """Mean log-likelihood of held-out rows, eq. (5), at the best sigma.
 
-    Calling it sets `model.sigma` to the best of `sigmas` and returns the mean log-likelihood. The
-    draws are the same at every call, so that epochs are compared on equal terms. After epoch
-    `selection_epochs` sigma stays what it is (the paper's rule); with None it is chosen anew at
-    every call. `log_det` converts the log-likelihood to the user's units.
+    A call sets sigma of the model to the best candidate and returns the mean log-likelihood. All
+    candidates share the evaluations of G. The draws are the same in every call, so that epochs are
+    comparable.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model with isotropic noise.
+    rows : Rows
+        Held-out rows.
+    sigmas : sequence of float
+        Candidates for sigma.
+    selection_epochs : int or None
+        Number of epochs after which sigma is fixed, as in the paper. With None every call chooses
+        sigma.
+    draws : int
+        Draws of z per row.
+    scale, df : float
+        Scale and degrees of freedom of the Student-t proposal.
+    seed : int
+        Seed of the draws.
+    log_det : float, default=0.0
+        Log-determinant of the scaling, which converts the result to the user's units.
     """
 
     def __init__(
@@ -66,14 +85,25 @@ class SigmaValidation:
         return log_likelihood[best].item() + self.log_det
 
     def report(self) -> dict[str, float]:
-        """What validation chose."""
+        """Return the chosen sigma."""
         return {"sigma": self.model.sigma.item()}
 
 
 class BoundValidation:
-    """Mean importance-weighted bound of held-out rows, with the same draws at every call.
+    """Mean importance-weighted bound of held-out rows, with the same draws in every call.
 
-    `log_det` converts it to the user's units.
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model whose encoder gives a posterior.
+    rows : Rows
+        Held-out rows, as the encoder takes them.
+    draws : int
+        Draws of z per row.
+    seed : int
+        Seed of the draws.
+    log_det : float, default=0.0
+        Log-determinant of the scaling, which converts the result to the user's units.
     """
 
     selection_epochs: int | None = None
@@ -89,7 +119,7 @@ class BoundValidation:
 
     @torch.no_grad()
     def __call__(self, epoch: int) -> float:
-        """Return the mean bound, a little below the log-likelihood."""
+        """Return the mean bound, which is slightly below the log-likelihood."""
         self.model.eval()
         rng = torch.Generator(self.rows.device).manual_seed(self.seed)
         bounds = [
@@ -99,5 +129,5 @@ class BoundValidation:
         return torch.cat(bounds).mean().item() + self.log_det
 
     def report(self) -> dict[str, float]:
-        """Nothing is chosen."""
+        """Return an empty dict: nothing is chosen."""
         return {}
