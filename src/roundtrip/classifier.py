@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +22,7 @@ from roundtrip.data.context import check_label
 from roundtrip.data.images import are_images
 from roundtrip.density import DensityWarning, Method
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
+from roundtrip.density.class_posterior import ClassPosterior, log_joint
 from roundtrip.density.rough import rough_log_density
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.model_file import plain
@@ -32,38 +32,7 @@ from roundtrip.parameters import check_choice
 
 ROUGH_DRAWS = 64
 NEGLIGIBLE = 12.0
-"""Nats below the best class from which on a first look at a class is enough."""
-
-NO_DOUBT = 1e-3
-"""Probability below which a class whose density has not converged is no reason for doubt."""
-
-DOUBT_ERRORS = 3.0
-
-
-@dataclass(frozen=True)
-class ClassPosterior:
-    """p(y | x) of rows and how sure it is.
-
-    Attributes
-    ----------
-    probability : `(rows, classes)`.
-    std_error : `(rows, classes)`, of the probabilities, from the errors of the densities.
-    log_density : `(rows, classes)`, log p(x | y) in the units of X. A first look, from a few draws,
-        where it decides: of classes that are far behind, and of one that is far ahead of all. NaN
-        where nothing was computed: of classes with a prior of 0, if the density has no posterior.
-    log_density_error : `(rows, classes)`, its standard errors; NaN after a first look only.
-    converged : `(rows,)` whether the probabilities are certain: no class is in doubt after a first
-        look (one is 12 nats ahead of all), or the densities of those that are have converged, but
-        for classes that would have less than a thousandth even three standard errors higher, or
-        at their first look. That a class far behind at a first look does not matter is assumed: a
-        first look may be too low.
-    """
-
-    probability: np.ndarray
-    std_error: np.ndarray
-    log_density: np.ndarray
-    log_density_error: np.ndarray
-    converged: np.ndarray
+"""A rough estimate is enough for a class that is this many nats below the best one."""
 
 
 class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
@@ -71,17 +40,24 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : the density estimator to fit, a `Roundtrip`; None: one with default settings.
-    priors : p(y): None for the frequencies in `fit`, "uniform", or a probability for each class in
-        the order of `classes_`. It can be changed after fitting: ``set_params(priors=...)``.
-    random_state : seed of the density estimator, if it has none of its own.
+    estimator : Roundtrip, optional
+        Density estimator to fit; by default one with default settings.
+    priors : "uniform" or array-like, optional
+        Probability p(y) of each class in the order of `classes_`; by default its frequency in
+        `fit`. It can be changed after fitting: ``set_params(priors=...)``.
+    random_state : int, numpy.random.RandomState or None, default=None
+        Seed of the density estimator, if that has none of its own.
 
     Attributes
     ----------
-    classes_ : the labels.
-    class_count_ : rows of each class in `fit`.
-    estimator_ : the fitted conditional density estimator.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    classes_ : numpy.ndarray
+        Class labels.
+    class_count_ : numpy.ndarray
+        Number of rows of each class in `fit`.
+    estimator_ : Roundtrip
+        Fitted conditional density p(x | y).
+    n_features_in_, feature_names_in_ : int, numpy.ndarray
+        As in scikit-learn.
 
     Examples
     --------
@@ -108,7 +84,21 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, max_time: float | None = None) -> Self:
-        """Fit p(x | y) to the rows of `X`, `(rows, features)` or images, with classes `y`."""
+        """Fit p(x | y) to rows and their classes.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`, or images.
+        y : array-like
+            `(rows,)`, class of each row.
+        max_time : float, optional
+            Seconds after which training ends, as in `Roundtrip.fit`.
+
+        Returns
+        -------
+        self
+        """
         if are_images(X):
             X, y = np.asarray(X), column_or_1d(y)
             check_consistent_length(X, y)
@@ -117,7 +107,7 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-        _log_priors(self.priors, counts)  # a mistake in them is told now
+        _log_priors(self.priors, counts)  # raises before a long fit
         if not (self.estimator is None or isinstance(self.estimator, Roundtrip)):
             raise ValueError(f"estimator must be a Roundtrip, got {type(self.estimator).__name__}")
         estimator = Roundtrip() if self.estimator is None else clone(self.estimator)
@@ -132,10 +122,20 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
     def from_density(
         cls, estimator: Roundtrip, *, class_count: Any = None, priors: Any = None
     ) -> Self:
-        """A classifier from a density p(x | y) that is already fitted, with ``context=labels``.
+        """Make a classifier from a fitted density p(x | y).
 
-        `class_count`, the rows of each class, gives p(y) where `priors` doesn't; None: all alike.
+        Parameters
+        ----------
+        estimator : Roundtrip
+            Density that was fitted with ``context=labels``.
+        class_count : array-like, optional
+            Number of rows of each class, from which p(y) follows if `priors` is None; by default
+            all classes have the same probability.
+        priors : "uniform" or array-like, optional
+            Probability of each class.
 
+        Examples
+        --------
         >>> import numpy as np
         >>> X = np.random.default_rng(0).normal(size=(100, 2))
         >>> labels = np.where(X[:, 0] > 0, "right", "left")
@@ -160,7 +160,7 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         return classifier
 
     def _take_density(self, estimator: Roundtrip, classes: np.ndarray, class_count: Any) -> None:
-        """Become fitted by a density that is."""
+        """Set the fitted attributes."""
         self.estimator_, self.classes_ = estimator, classes
         self.class_count_ = np.asarray(class_count)
         estimator.schema_.name_features(self)
@@ -168,9 +168,19 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
     def posterior(
         self, X: Any, *, tol: float | None = None, max_evaluations: int | None = None
     ) -> ClassPosterior:
-        """p(y | x) of the rows of `X`, `(rows, features)` or images, with error bars.
+        """p(y | x) of each row with error bars.
 
-        `tol` and `max_evaluations` are those of `Roundtrip.density`.
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`, or images.
+        tol, max_evaluations : float and int, optional
+            As in `Roundtrip.density`.
+
+        Returns
+        -------
+        ClassPosterior
+            Probabilities, densities and their standard errors.
         """
         check_is_fitted(self)
         fitted = self.estimator_.fitted_
@@ -181,12 +191,12 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         has_rough = fitted.model.has_posterior
         rough = log_density.copy() if has_rough else np.full_like(log_density, -np.inf)
         error = np.full_like(log_density, np.nan)
-        certain = np.ones(log_density.shape, dtype=bool)
-        estimated = np.zeros_like(certain)
+        converged = np.ones(log_density.shape, dtype=bool)
+        estimated = np.zeros_like(converged)
         if has_rough:
             wanted = self._in_play(log_density + log_priors)
-        else:  # nothing is known of any class yet
-            wanted = np.broadcast_to(np.isfinite(log_priors), certain.shape)
+        else:  # without rough estimates, every class needs a precise one
+            wanted = np.tile(np.isfinite(log_priors), (len(rows), 1))
         method = Method(
             tol=self.estimator_.tol if tol is None else tol,
             max_evaluations=DEFAULT_EVALUATIONS if max_evaluations is None else max_evaluations,
@@ -196,7 +206,7 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
                 among = wanted[:, place]
                 if among.any():
                     with warnings.catch_warnings():
-                        # Of a class that a row is not of, no density need be certain.
+                        # The density of a class that the row does not belong to need not converge.
                         warnings.simplefilter("ignore", DensityWarning)
                         result = fitted.density(
                             rows[torch.from_numpy(among)].given(context),
@@ -205,43 +215,49 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
                         )
                     log_density[among, place] = result.log_density
                     error[among, place] = result.std_error
-                    certain[among, place] = result.converged
+                    converged[among, place] = result.converged
             estimated |= wanted
             wanted = self._in_play(log_density + log_priors) & ~estimated
-        joint = log_density + log_priors
-        log_total = logsumexp(joint, axis=1, keepdims=True)
-        probability = np.exp(joint - log_total)
         if not has_rough:
             log_density[~estimated] = np.nan
-        # Delta method: dp_k = p_k (dl_k - Σ_j p_j dl_j), errors of different classes independent.
-        spread = np.nan_to_num(error)  # classes that do not matter add nothing
-        others = (probability * spread) ** 2
-        total = others.sum(axis=1, keepdims=True) - others
-        variance = probability**2 * (((1 - probability) * spread) ** 2 + total)
-        # An estimate that has not converged is rather too low than too high.
-        highest = np.maximum(rough, np.nan_to_num(log_density) + DOUBT_ERRORS * spread)
-        negligible = highest + log_priors < log_total + np.log(NO_DOUBT)
-        converged = (certain | negligible).all(axis=1)
-        return ClassPosterior(probability, np.sqrt(variance), log_density, error, converged)
+        return ClassPosterior.of(log_density, error, converged, rough=rough, log_priors=log_priors)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """p(y | x), `(rows, classes)` in the order of `classes_`."""
+        """p(y | x), `(rows, classes)` in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`, or images.
+        """
         return self.posterior(X).probability
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """log p(y | x), `(rows, classes)`."""
+        """log p(y | x), `(rows, classes)` in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`, or images.
+        """
         result = self.posterior(X)
         log_priors = _log_priors(self.priors, self.class_count_)
-        joint = np.where(np.isneginf(log_priors), -np.inf, result.log_density + log_priors)
+        joint = log_joint(result.log_density, log_priors)
         return joint - logsumexp(joint, axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row, `(rows,)`."""
+        """Most probable class of each row, `(rows,)`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`, or images.
+        """
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
 
     def _contexts(self) -> Tensor:
-        """Each class as the density encodes it, `(classes, context_dim)`."""
+        """Encoded context of each class, `(classes, context_dim)`."""
         context = self.estimator_.schema_.context
         assert context is not None
         assert context.labels is not None
@@ -249,14 +265,14 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         return torch.from_numpy(context.encode(labels, len(labels)))
 
     def _in_play(self, joint: np.ndarray) -> np.ndarray:
-        """Which classes need a close look, `(rows, classes)`: none if one is far ahead of all."""
+        """Which classes need a precise density, `(rows, classes)`: those near the best, if any."""
         near = joint >= joint.max(axis=1, keepdims=True) - NEGLIGIBLE
         return near & (near.sum(axis=1, keepdims=True) > 1)
 
     def _rough(self, rows: Rows, contexts: Tensor) -> np.ndarray:
-        """log p(x | y) of all classes from a few draws, `(rows, classes)`."""
+        """Rough estimates of log p(x | y), `(rows, classes)`; zeros without q(z | x)."""
         fitted = self.estimator_.fitted_
-        if not fitted.model.has_posterior:  # rough values would say nothing
+        if not fitted.model.has_posterior:
             return np.zeros((len(rows), len(contexts)))
         columns = [
             rough_log_density(
@@ -299,7 +315,7 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
 
 
 def _log_priors(priors: Any, class_count: np.ndarray) -> np.ndarray:
-    """log p(y) of each class, from its frequency or as given."""
+    """log p(y) of each class."""
     count = len(class_count)
     if priors is None:
         probabilities = class_count / class_count.sum()
@@ -309,7 +325,7 @@ def _log_priors(priors: Any, class_count: np.ndarray) -> np.ndarray:
     else:
         probabilities = np.asarray(priors, dtype=np.float64)
         if probabilities.shape != (count,) or not (probabilities >= 0).all():
-            raise ValueError(f"priors must be {count} probabilities, one a class, got {priors!r}")
+            raise ValueError(f"priors must be {count} probabilities, one per class, got {priors!r}")
         if not np.isclose(probabilities.sum(), 1.0):
             raise ValueError(f"priors must sum to 1, but sum to {probabilities.sum():g}")
     with np.errstate(divide="ignore"):
@@ -317,7 +333,7 @@ def _log_priors(priors: Any, class_count: np.ndarray) -> np.ndarray:
 
 
 def _array_of(labels: Sequence[Hashable]) -> np.ndarray:
-    """Labels as an array; of objects where NumPy would make something else of them."""
+    """Labels as an array, of objects if NumPy would convert them."""
     if len({type(label) for label in labels}) == 1 and not isinstance(labels[0], tuple):
         return np.array(labels)
     array = np.empty(len(labels), dtype=object)
