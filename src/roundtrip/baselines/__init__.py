@@ -1,4 +1,4 @@
-"""Density estimators to compare with, all with the interface of `roundtrip.Roundtrip`."""
+"""Other density estimators for comparison, with the interface of `roundtrip.Roundtrip`."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ BASELINES: dict[str, Callable[..., DensityBaseline]] = {
     "MAF": MAF,
     "NSF": NSF,
 }
-"""Every baseline by the name it has in tables; each takes `random_state` and has defaults."""
+"""Baseline classes by their name in tables; all take `random_state` and have defaults."""
 
 __all__ = [
     "BASELINES",

@@ -1,4 +1,4 @@
-"""What all baselines share: checks, splitting, scaling, units."""
+"""Base class of all baselines: checks, splitting, scaling and units."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Self
@@ -16,10 +16,10 @@ VALIDATION_FRACTION = 0.1
 
 
 class DensityBaseline(DensityMixin, BaseEstimator, ABC):
-    """A density estimator with scikit-learn's interface that works on standardised columns.
+    """Base class of density estimators that work on standardised columns.
 
-    Subclasses write the four methods below for standardised rows; here the user's units are kept:
-    every log density that leaves has the scaling's log|det| in it.
+    Subclasses implement `_check_settings`, `_fit`, `_log_density` and `_sample` for standardised
+    rows. This class converts rows, and adds the log|det| of the scaling to log densities.
     """
 
     random_state: int | np.random.RandomState | None
@@ -28,7 +28,7 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _check_settings(self) -> None:
-        """Raise a `ValueError` that names the first parameter with a value that is not allowed."""
+        """Raise a `ValueError` that names the first parameter whose value is not allowed."""
 
     @abstractmethod
     def _fit(
@@ -37,39 +37,50 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
         validation: np.ndarray,
         *,
         budget: Budget,
-        random: np.random.RandomState,
+        rng: np.random.RandomState,
     ) -> None:
-        """Learn from standardised rows; store `validation_log_likelihood_` and `history_`."""
+        """Fit to standardised rows; set `validation_log_likelihood_` and `history_`."""
 
     @abstractmethod
     def _log_density(self, rows: np.ndarray) -> np.ndarray:
-        """Log density of standardised rows in standardised units, `(rows,)` float64."""
+        """Return the log density of standardised rows in standardised units, `(rows,)` float64."""
 
     @abstractmethod
-    def _sample(self, n_samples: int, random: np.random.RandomState) -> np.ndarray:
-        """Standardised new rows, `(n_samples, features)` float64, in no particular order."""
+    def _sample(self, n_samples: int, rng: np.random.RandomState) -> np.ndarray:
+        """Draw standardised rows, `(n_samples, features)` float64, in random order."""
 
     def fit(
         self, X: Any, y: Any = None, *, validation_data: Any = None, max_time: float | None = None
     ) -> Self:
-        """Fit to the rows of `X`, `(rows, features)`; `y` is ignored.
+        """Fit the density to the rows of `X`.
 
         Parameters
         ----------
-        validation_data : rows to choose settings and stop by, `(rows, features)`; None holds out
-            a tenth of `X`, drawn with `random_state`.
-        max_time : seconds for the whole fit, validation included; None is no limit. What is
-            learned then depends on the speed of the machine, too.
+        X : array-like of shape (rows, features)
+            Training rows.
+        y : object, default=None
+            Ignored; present because scikit-learn passes it.
+        validation_data : array-like of shape (rows, features) or None, default=None
+            Rows that choose settings and stop training. None holds out a tenth of `X`, drawn with
+            `random_state`.
+        max_time : float or None, default=None
+            Seconds for the whole fit, including validation; None is no limit. With a limit, the
+            result also depends on the speed of the machine.
+
+        Returns
+        -------
+        DensityBaseline
+            The fitted estimator itself.
         """
         if max_time is not None:
             max_time = check_number("max_time", max_time, above=0)
         budget = Budget(max_time)
         self._check_settings()
-        random = random_stream(self.random_state)
+        rng = random_stream(self.random_state)
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
         if validation_data is None:
-            training, validation = _split(X, random)
+            training, validation = _split(X, rng)
         else:
             training, validation = X, self._checked_validation(validation_data)
         self.columns_ = columns
@@ -78,26 +89,60 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
             self.scaling_.apply(training),
             self.scaling_.apply(validation),
             budget=budget,
-            random=random,
+            rng=rng,
         )
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log density of each row of `X` in `X`'s own units, `(rows,)` float64."""
+        """Return the log density of each row in the user's units.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, features)
+            Rows like those of `fit`.
+
+        Returns
+        -------
+        numpy.ndarray
+            `(rows,)` float64, in nats.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         return self._log_density(self.scaling_.apply(X)) + self.scaling_.log_det
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The *mean* log-likelihood of the rows of `X` (not their sum); `y` is ignored."""
+        """Return the *mean* log density of the rows (not their sum).
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, features)
+            Rows like those of `fit`.
+        y : object, default=None
+            Ignored; present because scikit-learn passes it.
+
+        Returns
+        -------
+        float
+            Mean of `score_samples`.
+        """
         return float(self.score_samples(X).mean())
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
     ) -> np.ndarray | pd.DataFrame:
-        """Draw rows from the fitted density, like the `X` of `fit`: `(n_samples, features)`.
+        """Draw rows from the fitted density.
 
-        A DataFrame if the estimator was fitted on one. `random_state` None: new rows every time.
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None, default=None
+            Seed or random generator; None gives different rows in each call.
+
+        Returns
+        -------
+        numpy.ndarray or pandas.DataFrame
+            `(n_samples, features)`; a DataFrame if the estimator was fitted on one.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
@@ -114,8 +159,8 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
             raise ValueError(f"validation_data: {error}") from error
 
 
-def _split(X: np.ndarray, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train on and rows to validate on, at least one of each."""
-    order = random.permutation(len(X))
+def _split(X: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Divide rows into training and validation rows, at least one of each."""
+    order = rng.permutation(len(X))
     held_out = min(max(1, round(VALIDATION_FRACTION * len(X))), len(X) - 1)
     return X[order[held_out:]], X[order[:held_out]]

@@ -1,12 +1,19 @@
-"""The seconds a fit may take."""
+"""`Budget`: the time limit of a fit."""
 
 import math
 import time
 
 
 class Budget:
-    """Counts the seconds since it was made against `max_time`; None is no limit.
+    """A time limit that starts when the object is created.
 
+    Parameters
+    ----------
+    max_time : float or None
+        Seconds; None is no limit.
+
+    Examples
+    --------
     >>> budget = Budget(1000.0)
     >>> 0 <= budget.elapsed < 1000 and budget.left <= 1000 and not budget.spent
     True
@@ -35,5 +42,5 @@ class Budget:
 
     @property
     def fraction(self) -> float:
-        """Share of `max_time` that has passed, 0 without a limit."""
+        """Share of `max_time` that has passed; 0 without a limit."""
         return self.elapsed / self.max_time

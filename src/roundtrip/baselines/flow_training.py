@@ -1,4 +1,4 @@
-"""Maximum likelihood for normalizing flows: epochs, early stopping, best weights, time limit."""
+"""Maximum-likelihood training of normalizing flows, with early stopping and a time limit."""
 
 import copy
 import math
@@ -22,22 +22,26 @@ from roundtrip.training.batches import Batches
 MAX_RECOVERIES = 3
 MAX_GRADIENT_NORM = 5.0
 MIN_STEPS_PER_EPOCH = 20
-"""So that a small table is not validated after every other step."""
+"""Keeps small tables from being validated after every few steps."""
 
 ROWS_PER_CALL = 1024
 
 
 @dataclass
 class FlowTraining:
-    """What training leaves behind besides the weights.
+    """The record of a training run.
 
     Attributes
     ----------
-    history : "validation_log_likelihood", "learning_rate" and "seconds" (of the budget), each a
-        list with one entry an epoch; the last epoch may be a part of one.
-    best_epoch : the epoch, counted from 1, whose weights were kept; 0 if those of the start.
-    best_score : its mean validation log-likelihood.
-    stopped_by : "max_epochs", "max_time", "patience" or "divergence".
+    history : dict of lists
+        "validation_log_likelihood", "learning_rate" and "seconds" (since the start of the budget),
+        with one entry per epoch; the last epoch may be incomplete.
+    best_epoch : int
+        The epoch, counted from 1, whose weights were kept; 0 for the initial weights.
+    best_score : float
+        Mean validation log-likelihood of that epoch.
+    stopped_by : str
+        "max_epochs", "max_time", "patience" or "divergence".
     """
 
     history: dict[str, list[float]] = field(
@@ -53,7 +57,7 @@ class FlowTraining:
 
     @property
     def n_epochs(self) -> int:
-        """Epochs validated."""
+        """Number of validated epochs."""
         return len(self.history["seconds"])
 
 
@@ -62,9 +66,21 @@ class _DivergedError(Exception):
 
 
 def flow_log_density(flow: nn.Module, x: Tensor) -> Tensor:
-    """Log density of the rows of `x` under a zuko flow with a standard normal base, `(rows,)`.
+    """Return the log density of rows under a zuko flow with a standard normal base.
 
-    The network runs in its own precision, the sums in float64.
+    The network computes in its own precision; sums are in float64.
+
+    Parameters
+    ----------
+    flow : torch.nn.Module
+        The flow.
+    x : Tensor
+        `(rows, features)`.
+
+    Returns
+    -------
+    Tensor
+        `(rows,)` float64.
     """
     z, log_det = flow().transform.call_and_ladj(x)
     return log_det.double() - 0.5 * (z.double().square() + math.log(2 * math.pi)).sum(dim=1)
@@ -85,14 +101,44 @@ def train_flow(
     log_det: float = 0.0,
     verbose: bool = False,
 ) -> FlowTraining:
-    """Maximise the likelihood of `training` by Adam; leave the best weights of an epoch in `flow`.
+    """Train a flow by Adam; at the end `flow` has the weights of the best epoch.
 
-    The learning rate falls to 0 along a cosine while the budget of time or of epochs is used up,
-    whichever goes faster. What is validated and kept is a running average of the weights with
-    decay `averaging`; 0 keeps the weights themselves. Training ends after `patience` epochs
-    without a better validation log-likelihood, too. If something turns NaN or infinite, it goes
-    back to the best weights with half the learning rate, at most three times. `log_det` converts
-    the log-likelihoods to the user's units.
+    If a loss or score is not finite, training returns to the best weights and halves the learning
+    rate, at most three times.
+
+    Parameters
+    ----------
+    flow : torch.nn.Module
+        The flow, changed in place.
+    training : Tensor
+        `(rows, features)` training rows.
+    validation : Tensor
+        `(rows, features)` validation rows.
+    learning_rate : float
+        Initial learning rate. It falls to 0 along a cosine while the time or the epochs are used
+        up, whichever happens faster.
+    batch_size : int
+        Rows per step.
+    max_epochs : int
+        Largest number of epochs.
+    patience : int
+        Epochs without a better validation log-likelihood after which training stops.
+    averaging : float
+        Decay of the running average of the weights that is validated and kept; 0 keeps the weights
+        themselves.
+    budget : Budget
+        Time limit, including validation.
+    rng : torch.Generator
+        Random generator that shuffles the rows.
+    log_det : float, default=0.0
+        Added to log-likelihoods to convert them to the user's units.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    FlowTraining
+        The record of the training run.
     """
     steps = max(MIN_STEPS_PER_EPOCH, math.ceil(len(training) / batch_size))
     stream = Batches(Rows.without_context(training), batch_size, sampling="shuffle", rng=rng)
@@ -102,7 +148,8 @@ def train_flow(
     recoveries = 0
     start = time.perf_counter()
     _mean_log_density(flow, validation[:ROWS_PER_CALL])
-    # The time limit holds for validation, too; after the first epoch its cost is known better.
+    # The time limit includes validation. This first estimate of its duration is replaced by a
+    # measurement after the first epoch.
     validation_seconds = (time.perf_counter() - start) * math.ceil(len(validation) / ROWS_PER_CALL)
     with TrainingProgress("fitting", enabled=verbose) as progress:
         while result.n_epochs < max_epochs:
@@ -151,7 +198,7 @@ def train_flow(
 
 
 class _Trainer:
-    """Adam on the weights of `flow`, and their running average."""
+    """Adam for the weights of `flow`, and their running average."""
 
     def __init__(self, flow: nn.Module, learning_rate: float, averaging: float) -> None:
         self.flow = flow
@@ -168,7 +215,7 @@ class _Trainer:
 
     @property
     def learning_rate(self) -> float:
-        """Of the latest step."""
+        """Learning rate of the latest step."""
         return self.optimizer.param_groups[0]["lr"]
 
     def epoch(
@@ -182,9 +229,29 @@ class _Trainer:
         reserve: float,
         on_step: Callable[[float, int], None],
     ) -> bool:
-        """Up to `steps` updates; False if the time, less `reserve` seconds, did not allow them all.
+        """Run up to `steps` updates.
 
-        The epoch takes the epochs' progress from `done` to `done + share`.
+        Parameters
+        ----------
+        stream : iterator of Rows
+            Batches.
+        steps : int
+            Updates of a complete epoch.
+        done : float
+            Share of all epochs that is finished.
+        share : float
+            Share of this epoch in all epochs.
+        budget : Budget
+            Time limit.
+        reserve : float
+            Seconds to leave for validation.
+        on_step : callable
+            Called after each step with the finished share of training and the rows of the step.
+
+        Returns
+        -------
+        bool
+            False if the time limit ended the epoch.
         """
         for step in range(steps):
             spent = min(max(budget.fraction, done + share * step / steps), 1.0)
@@ -202,16 +269,16 @@ class _Trainer:
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.flow.parameters(), MAX_GRADIENT_NORM)
         if not math.isfinite(loss.item()):
-            raise _DivergedError  # before the update: the weights are still good
+            raise _DivergedError  # before the update, so the weights are still finite
         if not math.isfinite(norm.item()):
-            return  # an outlier made a gradient overflow float32: this batch has no direction
+            return  # an outlier made the gradient overflow float32: skip this batch
         self.optimizer.step()
         if self._average:
             self._average.update_parameters(self.flow)
 
 
 def _forgetting_average(decay: float) -> Callable[..., None]:
-    """A running average that at first forgets faster: the untrained weights must not linger."""
+    """Return an update of a running average that forgets the initial weights faster."""
 
     def update(averaged: Any, current: Any, count: Tensor | int) -> None:
         early = (1 + float(count)) / (10 + float(count))

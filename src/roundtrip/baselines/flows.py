@@ -18,31 +18,47 @@ from roundtrip.parameters import check_choice, check_integer, check_number, chec
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FlowBaseline(DensityBaseline):
+class FlowBaseline(DensityBaseline):  # numpydoc ignore=PR02
     """A normalizing flow on standardised columns, fitted by maximum likelihood.
 
     Parameters
     ----------
-    hidden : widths of the hidden layers of each transform's network.
-    learning_rate : of Adam at the start; it falls to 0 along a cosine over `max_time` or
-        `max_epochs`, whichever is used up faster.
-    batch_size : rows of a step.
-    max_epochs : upper limit; training may stop earlier.
-    patience : epochs without a better validation log-likelihood after which training stops.
-    averaging : decay of the running average of the weights that is validated and kept; 0 keeps
-        the weights themselves.
-    device : "auto" (a CUDA GPU if there is one), or a torch device.
-    random_state : seed; without `max_time`, the same seed on the same machine gives the same fit.
-    verbose : 1 shows a progress bar on stderr while fitting.
+    hidden : sequence of int, default=(256, 256)
+        Widths of the hidden layers of each transform's network.
+    learning_rate : float, default=2e-3
+        Initial learning rate of Adam. It falls to 0 along a cosine over `max_time` or `max_epochs`,
+        whichever is used up faster.
+    batch_size : int, default=256
+        Rows per step.
+    max_epochs : int, default=200
+        Largest number of epochs.
+    patience : int, default=20
+        Epochs without a better validation log-likelihood after which training stops.
+    averaging : float, default=0.995
+        Decay of the running average of the weights that is validated and kept; 0 keeps the weights
+        themselves.
+    device : str or torch.device, default="auto"
+        "auto" is a CUDA GPU if there is one, else the CPU.
+    random_state : int, RandomState or None, default=None
+        Seed. Without `max_time`, the same seed on the same machine gives the same fit.
+    verbose : int, default=0
+        1 shows a progress bar on stderr while fitting.
 
     Attributes
     ----------
-    flow_ : zuko.flows.Flow, in standardised units.
-    n_iter_ : int, epochs trained.
-    best_epoch_ : int, the epoch whose weights were kept.
-    validation_log_likelihood_ : float, mean over the validation rows, in the user's units.
-    history_ : dict of lists, one entry an epoch: "validation_log_likelihood", "learning_rate",
-        "seconds" (since the start).
+    flow_ : zuko.flows.Flow
+        The flow, in standardised units.
+    n_iter_ : int
+        Number of epochs.
+    best_epoch_ : int
+        The epoch whose weights were kept.
+    stopped_by_ : str
+        "max_epochs", "max_time", "patience" or "divergence".
+    validation_log_likelihood_ : float
+        Mean over the validation rows, in the user's units.
+    history_ : dict of lists
+        "validation_log_likelihood", "learning_rate" and "seconds" (since the start), with one entry
+        per epoch.
     """
 
     hidden: Sequence[int] = (256, 256)
@@ -57,7 +73,7 @@ class FlowBaseline(DensityBaseline):
 
     @abstractmethod
     def _build(self, features: int) -> nn.Module:
-        """The untrained flow, initialised from torch's global random state (as zuko does)."""
+        """Return the untrained flow; zuko initialises it from torch's global random state."""
 
     def _check_settings(self) -> None:
         _zuko()
@@ -77,11 +93,11 @@ class FlowBaseline(DensityBaseline):
         validation: np.ndarray,
         *,
         budget: Budget,
-        random: np.random.RandomState,
+        rng: np.random.RandomState,
     ) -> None:
         device = resolve_device(self.device)
-        with torch.random.fork_rng(devices=[]):  # the global state is left as it was
-            torch.default_generator.manual_seed(int(random.randint(2**31 - 1)))
+        with torch.random.fork_rng(devices=[]):  # restores the global random state
+            torch.default_generator.manual_seed(int(rng.randint(2**31 - 1)))
             flow = self._build(training.shape[1]).to(device)
         result = train_flow(
             flow,
@@ -93,7 +109,7 @@ class FlowBaseline(DensityBaseline):
             patience=self.patience,
             averaging=self.averaging,
             budget=budget,
-            rng=torch.Generator(device).manual_seed(int(random.randint(2**31 - 1))),
+            rng=torch.Generator(device).manual_seed(int(rng.randint(2**31 - 1))),
             log_det=self.scaling_.log_det,
             verbose=bool(self.verbose),
         )
@@ -109,8 +125,8 @@ class FlowBaseline(DensityBaseline):
         return self._in_blocks(lambda x: flow_log_density(self.flow_, x), rows)
 
     @torch.no_grad()
-    def _sample(self, n_samples: int, random: np.random.RandomState) -> np.ndarray:
-        z = random.standard_normal((n_samples, self.n_features_in_))
+    def _sample(self, n_samples: int, rng: np.random.RandomState) -> np.ndarray:
+        z = rng.standard_normal((n_samples, self.n_features_in_))
         return self._in_blocks(self.flow_().transform.inv, z)
 
     def _in_blocks(self, function: Any, rows: np.ndarray) -> np.ndarray:
@@ -120,10 +136,12 @@ class FlowBaseline(DensityBaseline):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MADE(FlowBaseline):
-    """Masked autoregressive density estimator: each column Gaussian given the columns before it.
+    """Masked autoregressive density estimator: each column is Gaussian given those before it.
 
-    Parameters and attributes are those of `FlowBaseline`.
+    Parameters and attributes are those of `FlowBaseline`; `hidden` is (512, 512) by default.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from roundtrip.baselines import MADE
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -132,7 +150,7 @@ class MADE(FlowBaseline):
     ((3,), (4, 2))
     """
 
-    # One network has to do what five do in MAF, and can be wide at the same cost.
+    # One network does the work of MAF's five, and can be wider at the same cost.
     hidden: Sequence[int] = (512, 512)
 
     def _build(self, features: int) -> nn.Module:
@@ -140,14 +158,19 @@ class MADE(FlowBaseline):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RealNVP(FlowBaseline):
-    """Real NVP: affine couplings, in which one half of the columns moves the other half.
+class RealNVP(FlowBaseline):  # numpydoc ignore=PR02
+    """Real NVP: affine couplings, in which one half of the columns transforms the other half.
 
-    Parameters and attributes are those of `FlowBaseline`, and
+    Further parameters, and the attributes, are those of `FlowBaseline`.
 
-    transforms : number of couplings. They come in pairs: a random half of the columns, then the
-        other half.
+    Parameters
+    ----------
+    transforms : int, default=8
+        Number of couplings. They come in pairs: the second transforms the columns that the first
+        left unchanged. Each pair divides the columns at random.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from roundtrip.baselines import RealNVP
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -160,8 +183,8 @@ class RealNVP(FlowBaseline):
 
     def _build(self, features: int) -> nn.Module:
         flows = _zuko().flows
-        flow = flows.NICE(features, transforms=0)  # for its base, a standard normal
-        # Pairs of opposite masks: zuko's own random masks may leave a column untouched.
+        flow = flows.NICE(features, transforms=0)  # provides the base, a standard normal
+        # Masks come in opposite pairs, because zuko's own random masks may leave a column as it is.
         for number in range(self.transforms):
             if number % 2 == 0:
                 half = torch.randperm(features) % 2 == 0
@@ -176,13 +199,18 @@ class RealNVP(FlowBaseline):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MAF(FlowBaseline):
-    """Masked autoregressive flow: several MADEs, one after the other, in alternating order.
+class MAF(FlowBaseline):  # numpydoc ignore=PR02
+    """Masked autoregressive flow: several MADEs in sequence, with alternating order of columns.
 
-    Parameters and attributes are those of `FlowBaseline`, and
+    Further parameters, and the attributes, are those of `FlowBaseline`.
 
-    transforms : number of autoregressive transforms.
+    Parameters
+    ----------
+    transforms : int, default=5
+        Number of autoregressive transforms.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from roundtrip.baselines import MAF
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -198,17 +226,24 @@ class MAF(FlowBaseline):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NSF(FlowBaseline):
+class NSF(FlowBaseline):  # numpydoc ignore=PR02
     """Neural spline flow: an autoregressive flow of monotonic rational-quadratic splines.
 
-    Parameters and attributes are those of `FlowBaseline`, and
+    Further parameters, and the attributes, are those of `FlowBaseline`.
 
-    transforms : number of autoregressive transforms.
-    bins : pieces of each spline.
-    affine : whether each column is shifted and scaled, given the columns before it, on its way
-        into the spline. The splines cover [-5, 5] and leave what is beyond as it is: alone (False,
-        as published) they can neither reach outliers nor resolve narrow conditional densities.
+    Parameters
+    ----------
+    transforms : int, default=3
+        Number of autoregressive transforms.
+    bins : int, default=8
+        Pieces of each spline.
+    affine : bool, default=True
+        Whether each column is shifted and scaled, given the columns before it, before its spline.
+        Splines transform only [-5, 5] and are the identity elsewhere, so without the affine map
+        (as published) they fit neither outliers nor narrow conditional densities.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from roundtrip.baselines import NSF
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -244,7 +279,7 @@ class NSF(FlowBaseline):
 def _affine_spline(
     shift: Tensor, scale: Tensor, widths: Tensor, heights: Tensor, derivatives: Tensor
 ) -> Any:
-    """A monotonic affine map of each column, then a monotonic rational-quadratic spline."""
+    """Return an affine map of each column, followed by a rational-quadratic spline."""
     transforms = _zuko().transforms
     return transforms.ComposedTransform(
         transforms.MonotonicAffineTransform(shift, scale),
@@ -260,7 +295,7 @@ def _as_float32(rows: np.ndarray, device: torch.device) -> Tensor:
 
 
 def _zuko() -> Any:
-    """The package zuko, which is optional."""
+    """Import zuko, which is an optional dependency."""
     try:
         import zuko
     except ImportError as error:

@@ -18,7 +18,7 @@ BANDWIDTHS = ("scott", "silverman", "cv")
 DEFAULT_FACTORS = tuple(float(f"{value:.2g}") for value in np.geomspace(0.05, 2.0, 24))
 
 PAIRS_PER_BLOCK = 2**20
-"""Distances held at once: 8 MB, whatever the number of rows."""
+"""Distances in memory at a time: 8 MB, independent of the number of rows."""
 
 
 class KDE(DensityBaseline):
@@ -26,19 +26,26 @@ class KDE(DensityBaseline):
 
     Parameters
     ----------
-    bandwidth : "scott": ``n ** (-1 / (d + 4))``; "silverman": that times
-        ``(4 / (d + 2)) ** (1 / (d + 4))``; "cv": the multiple of Scott's with the best mean
+    bandwidth : {"scott", "silverman", "cv"}, default="cv"
+        "scott" is ``n ** (-1 / (d + 4))`` for n rows of d features. "silverman" is Scott's times
+        ``(4 / (d + 2)) ** (1 / (d + 4))``. "cv" is the multiple of Scott's with the best mean
         log-likelihood of the validation rows.
-    factors : the multiples of Scott's bandwidth that "cv" tries.
-    random_state : seed of the split, and of the order of the validation rows: when `max_time` is
-        too short for all of them, the bandwidth is chosen on the first ones.
+    factors : sequence of float, default=24 values from 0.05 to 2
+        Multiples of Scott's bandwidth that "cv" tries.
+    random_state : int, RandomState or None, default=None
+        Seed of the split and of the order of the validation rows. If `max_time` is too short for
+        all of them, the first ones choose the bandwidth.
 
     Attributes
     ----------
-    bandwidth_ : float, h in standardised units.
-    centres_ : training rows in standardised units, `(rows, features)`.
-    validation_log_likelihood_ : float, mean over the validation rows, in the user's units.
-    history_ : dict of lists, one entry a bandwidth: "bandwidth", "validation_log_likelihood".
+    bandwidth_ : float
+        h in standardised units.
+    centres_ : numpy.ndarray
+        `(rows, features)` training rows in standardised units.
+    validation_log_likelihood_ : float
+        Mean over the validation rows, in the user's units.
+    history_ : dict of lists
+        "bandwidth" and "validation_log_likelihood", with one entry per bandwidth.
 
     Examples
     --------
@@ -71,11 +78,11 @@ class KDE(DensityBaseline):
         validation: np.ndarray,
         *,
         budget: Budget,
-        random: np.random.RandomState,
+        rng: np.random.RandomState,
     ) -> None:
         candidates = self._candidates(*training.shape)
         scores = _mean_log_densities(
-            random.permutation(validation), training, candidates, budget=budget
+            rng.permutation(validation), training, candidates, budget=budget
         )
         scores += self.scaling_.log_det
         self.centres_ = training
@@ -102,29 +109,43 @@ class KDE(DensityBaseline):
             _rows_per_block(len(centres)),
         ).numpy()
 
-    def _sample(self, n_samples: int, random: np.random.RandomState) -> np.ndarray:
-        centres = self.centres_[random.randint(len(self.centres_), size=n_samples)]
-        return centres + self.bandwidth_ * random.standard_normal(centres.shape)
+    def _sample(self, n_samples: int, rng: np.random.RandomState) -> np.ndarray:
+        centres = self.centres_[rng.randint(len(self.centres_), size=n_samples)]
+        return centres + self.bandwidth_ * rng.standard_normal(centres.shape)
 
 
 def log_kernel_density(x: Tensor, centres: Tensor, bandwidths: Sequence[float]) -> Tensor:
-    """Log of the mean of N(x | centre, h² I) for each row of `x` and each bandwidth h.
+    """Return the log of the mean of N(x | centre, h² I) for each row and each bandwidth h.
 
-    All bandwidths share the distances. `x` is `(rows, features)`, `centres` `(n, features)`, both
-    float64; the result is `(rows, len(bandwidths))`.
+    Parameters
+    ----------
+    x : Tensor
+        `(rows, features)` float64.
+    centres : Tensor
+        `(n, features)` float64.
+    bandwidths : sequence of float
+        Bandwidths, which share the computation of the distances.
 
+    Returns
+    -------
+    Tensor
+        `(rows, len(bandwidths))` log densities.
+
+    Examples
+    --------
     >>> import torch
     >>> x = torch.zeros(1, 1, dtype=torch.float64)
     >>> log_kernel_density(x, x, [1.0])  # log N(0 | 0, 1)
     tensor([[-0.9189]], dtype=torch.float64)
     """
     n, features = centres.shape
-    # |x - c|² by a matrix product: fast, and in float64 exact enough. scikit-learn's KernelDensity
-    # takes ten times as long at 16 columns, and its trees err by thousands of nats far out.
+    # A matrix product gives |x - c|² fast, and in float64 precisely enough. scikit-learn's
+    # KernelDensity takes ten times as long for 16 columns, and far from the data its trees have
+    # errors of thousands of nats.
     squares = torch.addmm(centres.square().sum(dim=1), x, centres.T, alpha=-2)
     squares += x.square().sum(dim=1, keepdim=True)
     nearest = squares.amin(dim=1, keepdim=True)
-    squares -= nearest  # the largest kernel of each row becomes 1: no sum underflows
+    squares -= nearest  # the largest kernel of each row becomes 1, so no sum underflows
     log_densities = []
     for h in bandwidths:
         log_sum = (squares * (-0.5 / h**2)).exp_().sum(dim=1).log()
@@ -136,7 +157,7 @@ def log_kernel_density(x: Tensor, centres: Tensor, bandwidths: Sequence[float]) 
 def _mean_log_densities(
     rows: np.ndarray, centres: np.ndarray, bandwidths: np.ndarray, *, budget: Budget
 ) -> np.ndarray:
-    """Mean log density of `rows` for each bandwidth: of the first ones only, if time is short."""
+    """Return the mean log density of `rows` per bandwidth; of the first ones if time is short."""
     total, done = np.zeros(len(bandwidths)), 0
     size = _rows_per_block(len(centres))
     while done < len(rows):

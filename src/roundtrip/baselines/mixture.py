@@ -17,29 +17,39 @@ from roundtrip.parameters import check_choice, check_integer, check_number, is_s
 DEFAULT_COMPONENTS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 STEPS_PER_CALL = 5
-"""EM steps between two looks at the clock; each look costs half a step."""
+"""EM steps between two checks of the time limit; each check costs as much as half a step."""
 
 
 class GaussianMixtureBaseline(DensityBaseline):
-    """scikit-learn's Gaussian mixture, with as many components as suit the validation rows.
+    """scikit-learn's Gaussian mixture; validation rows choose the number of components.
 
     Parameters
     ----------
-    n_components : the numbers to try, in this order, or a single one. Those that `max_time` leaves
-        no time for (and those above the number of training rows) are not tried.
-    covariance_type : "full", "tied", "diag" or "spherical".
-    reg_covar : added to the variances, in standardised units.
-    max_iter : steps of EM for each number of components.
-    random_state : seed of the split and of the starts.
+    n_components : int or sequence of int, default=(1, 2, 4, 8, 16, 32, 64, 128)
+        Numbers to try, in this order. Numbers above the number of training rows are skipped, and
+        trying ends when `max_time` leaves no time for the next number.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        Kind of covariance matrices.
+    reg_covar : float, default=1e-6
+        Added to the variances, in standardised units.
+    max_iter : int, default=200
+        Largest number of EM steps for each number of components.
+    random_state : int, RandomState or None, default=None
+        Seed of the split and of the initialisation.
 
     Attributes
     ----------
-    mixture_ : the chosen sklearn.mixture.GaussianMixture, in standardised units.
-    n_components_ : int.
-    n_iter_ : int, steps of EM of the chosen mixture.
-    validation_log_likelihood_ : float, mean over the validation rows, in the user's units.
-    history_ : dict of lists, one entry a number of components: "n_components",
-        "validation_log_likelihood", "seconds" (since the start).
+    mixture_ : sklearn.mixture.GaussianMixture
+        The chosen mixture, in standardised units.
+    n_components_ : int
+        Its number of components.
+    n_iter_ : int
+        Its number of EM steps.
+    validation_log_likelihood_ : float
+        Mean over the validation rows, in the user's units.
+    history_ : dict of lists
+        "n_components", "validation_log_likelihood" and "seconds" (since the start), with one entry
+        per number of components tried.
 
     Examples
     --------
@@ -84,25 +94,25 @@ class GaussianMixtureBaseline(DensityBaseline):
         validation: np.ndarray,
         *,
         budget: Budget,
-        random: np.random.RandomState,
+        rng: np.random.RandomState,
     ) -> None:
         numbers = [int(number) for number in self._numbers if number <= len(training)]
         if not numbers:
             raise ValueError(
                 f"each of n_components is above the number of training rows, {len(training)}"
             )
-        seed = int(random.randint(2**31 - 1))
+        seed = int(rng.randint(2**31 - 1))
         history: dict[str, list[float]] = {
             "n_components": [],
             "validation_log_likelihood": [],
             "seconds": [],
         }
-        seconds_a_component = 0.0  # of the start, which can't be interrupted
+        seconds_per_component = 0.0  # of the first call of EM, which can't be interrupted
         for number in numbers:
-            if history["seconds"] and budget.left < seconds_a_component * number:
+            if history["seconds"] and budget.left < seconds_per_component * number:
                 break
             mixture, start = self._fit_one(number, training, seed, budget)
-            seconds_a_component = start / number
+            seconds_per_component = start / number
             score = float(mixture.score(validation)) + self.scaling_.log_det
             if score > max(history["validation_log_likelihood"], default=-np.inf):
                 best = mixture
@@ -118,13 +128,13 @@ class GaussianMixtureBaseline(DensityBaseline):
     def _fit_one(
         self, number: int, training: np.ndarray, seed: int, budget: Budget
     ) -> tuple[GaussianMixture, float]:
-        """A mixture of `number` components, and the seconds of its start (k-means, first steps)."""
+        """Fit a mixture; return it and the seconds of the first call (k-means and first steps)."""
         mixture = GaussianMixture(
             number,
             covariance_type=self.covariance_type,
             reg_covar=self.reg_covar,
             random_state=seed,
-            warm_start=True,  # a further call of fit goes on where the last one stopped
+            warm_start=True,  # each call of fit resumes where the last one stopped
         )
         steps, first = 0, 0.0
         while True:
@@ -137,13 +147,13 @@ class GaussianMixtureBaseline(DensityBaseline):
             first = first or seconds
             steps += mixture.n_iter_
             if mixture.converged_ or steps >= self.max_iter or budget.left < seconds:
-                mixture.n_iter_ = steps  # of all calls together
+                mixture.n_iter_ = steps  # the total of all calls
                 return mixture, first
 
     def _log_density(self, rows: np.ndarray) -> np.ndarray:
         return self.mixture_.score_samples(rows)
 
-    def _sample(self, n_samples: int, random: np.random.RandomState) -> np.ndarray:
+    def _sample(self, n_samples: int, rng: np.random.RandomState) -> np.ndarray:
         mixture = copy.copy(self.mixture_)
-        mixture.random_state = random
-        return random.permutation(mixture.sample(n_samples)[0])  # they come sorted by component
+        mixture.random_state = rng
+        return rng.permutation(mixture.sample(n_samples)[0])  # sample sorts rows by component
