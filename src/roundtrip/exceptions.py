@@ -2,7 +2,7 @@
 
 
 class ModelFileError(ValueError):
-    """A file is not a model file, is damaged, or has a version this release cannot read."""
+    """A file is not a model file, is damaged, or has a version that this release can't read."""
 
 
 class CheckpointError(ValueError):
@@ -10,4 +10,4 @@ class CheckpointError(ValueError):
 
 
 class DensityWarning(UserWarning):
-    """Some densities are less certain than was asked for."""
+    """Some density estimates are less precise than requested."""

@@ -1,4 +1,4 @@
-"""`load`: from a model file to whatever it holds."""
+"""`load`: reads the estimator, classifier or detector in a model file."""
 
 import os
 from collections.abc import Sequence
@@ -27,28 +27,29 @@ def load(
     device: str | torch.device = "auto",
     components: Sequence[type[Component]] = (),
 ) -> Any:
-    """Read what `save` wrote. No code from the file is executed.
+    """Read a file that `save` wrote; no code from the file is executed.
 
     Parameters
     ----------
     path : str or os.PathLike
         The file.
     device : str or torch.device, default="auto"
-        Where it computes; "auto" is a CUDA GPU if there is one.
-    components : sequence of classes, default=()
-        Your own components that the model was fitted with.
+        Device of the networks; "auto" is a CUDA GPU if there is one, else the CPU.
+    components : sequence of type, default=()
+        Classes of your own components with which the model was fitted.
 
     Returns
     -------
     Roundtrip, RoundtripClassifier or RoundtripDetector
-        Whatever the file holds, fitted.
+        The fitted object that was saved.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged or is not a model file.
+        If the file is not a model file, is damaged, has a version that this release can't read, or
+        names a component that is not among `components`.
     OSError
-        If it can't be read.
+        If the file can't be opened.
 
     Examples
     --------
@@ -75,5 +76,5 @@ def load(
         raise ModelFileError(f"can't load {path}: {error}") from error
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ModelFileError(
-            f"{path} does not fit this release of roundtrip, perhaps it is of a newer one: {error}"
+            f"{path} does not fit this release of roundtrip; perhaps a newer one wrote it: {error}"
         ) from error

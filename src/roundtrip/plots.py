@@ -1,4 +1,4 @@
-"""Pictures of results; nothing is computed here. Needs the `plots` extra (matplotlib)."""
+"""Figures of results. Needs matplotlib: ``pip install 'roundtrip[plots]'``."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,25 @@ def density_panels(
     *,
     axis_labels: tuple[str, str] = ("x₁", "x₂"),
 ) -> "Figure":
-    """Two-dimensional densities side by side on one colour scale.
+    """Plot two-dimensional densities side by side on one colour scale.
 
     Parameters
     ----------
-    densities : title → density on a regular grid, `(rows along y, columns along x)`.
-    extent : (left, right, bottom, top) of the grid.
+    densities : mapping
+        Density on a regular grid, `(rows along y, columns along x)`, by title. The first one sets
+        the colour scale, so it should be the truth, if that is known.
+    extent : sequence of float
+        Left, right, bottom and top of the grid.
+    axis_labels : tuple of str, default=("x₁", "x₂")
+        Labels of the horizontal and vertical axis.
 
-    The first panel sets the colour scale: it should be the truth, if that is known.
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> figure = density_panels({"truth": np.eye(3), "estimate": np.eye(3)}, (0, 1, 0, 1))
     >>> len(figure.axes)  # two panels and a colour bar
@@ -52,14 +62,23 @@ def density_panels(
 def density_grid(
     panels: Mapping[str, Mapping[str, np.ndarray]], reach: Mapping[str, float]
 ) -> "Figure":
-    """Columns of density panels, each column on the colour scale of its first panel.
+    """Plot a grid of density panels; the first panel of a column sets its colour scale.
 
     Parameters
     ----------
-    panels : column → row → density on a regular grid, `(cells, cells)`; the first row should be the
+    panels : mapping
+        Density on a regular grid, `(cells, cells)`, by column and row. The first row should be the
         truth.
-    reach : column → its panels show the square from -reach to reach.
+    reach : mapping
+        By column: its panels show the square from -reach to reach.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> figure = density_grid({"a": {"truth": np.eye(3), "KDE": np.eye(3)}}, {"a": 1.0})
     >>> len(figure.axes)  # two panels and a colour bar
@@ -87,20 +106,30 @@ def density_grid(
             label="density",
             extend="max",
             aspect=12,
-            pad=0.04 / len(rows),  # of all rows together
+            pad=0.04 / len(rows),  # a share of the height of all rows together
         )
     return figure
 
 
 def image_grid(images: np.ndarray, captions: Sequence[str], row_labels: Sequence[str]) -> "Figure":
-    """Rows of images with a small caption below each.
+    """Plot rows of images with a small caption below each image.
 
     Parameters
     ----------
-    images : `(rows * columns, height, width, channels)`, bytes or numbers from 0 to 1, row by row.
-    captions : one an image.
-    row_labels : one a row.
+    images : numpy.ndarray
+        `(rows * columns, height, width, channels)` bytes or numbers from 0 to 1, row by row.
+    captions : sequence of str
+        One per image.
+    row_labels : sequence of str
+        One per row of the figure.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> figure = image_grid(np.zeros((4, 8, 8, 1)), ["a"] * 4, ["first", "second"])
     >>> len(figure.axes)
@@ -110,7 +139,7 @@ def image_grid(images: np.ndarray, captions: Sequence[str], row_labels: Sequence
     figure = _figure(figsize=(0.55 * columns + 0.5, 0.66 * len(row_labels) + 0.2))
     axes = figure.subplots(len(row_labels), columns, squeeze=False)
     for ax, image, caption in zip(axes.flat, images, captions, strict=True):
-        # What is generated may lie a little beyond; the type says what is white.
+        # Generated values may lie slightly outside the range, which the type determines.
         shown = np.clip(image, 0, _white(image)).astype(image.dtype)
         grey = image.shape[-1] == 1
         ax.imshow(shown[..., 0] if grey else shown, cmap="gray", vmin=0, vmax=_white(image))
@@ -134,13 +163,28 @@ def interval_panels(
     compared_label: str,
     x_label: str,
 ) -> "Figure":
-    """Values with their error bars, one panel each, names down the side.
+    """Plot values with error bars in panels side by side; names are on the vertical axis.
 
     Parameters
     ----------
-    panels : panel → name → (value, half the length of its bar), drawn filled.
-    compared : the same for other values of the same names, drawn hollow; names may be missing.
+    panels : mapping
+        By panel and name: the value and half the length of its error bar. Drawn filled.
+    compared : mapping
+        Values to compare with, in the same form. Drawn hollow. Panels and names may be missing.
+    label : str
+        Label of `panels` in the legend.
+    compared_label : str
+        Label of `compared` in the legend.
+    x_label : str
+        Label of the horizontal axes.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
     >>> figure = interval_panels({"A": {"KDE": (1.0, 0.1)}}, {}, label="ours",
     ...     compared_label="theirs", x_label="nats")
     >>> len(figure.axes)
@@ -179,8 +223,28 @@ def lines(
     markers: bool = True,
     strong: str | None = None,
 ) -> "Figure":
-    """Curves with a legend; each is x → y, the one named `strong` in bold black.
+    """Plot curves with a legend.
 
+    Parameters
+    ----------
+    curves : mapping
+        By name: a mapping from x to y.
+    x_label : str
+        Label of the horizontal axis.
+    y_label : str
+        Label of the vertical axis.
+    markers : bool, default=True
+        Whether to mark the points.
+    strong : str or None, default=None
+        Name of the curve to draw in bold black.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
     >>> figure = lines({"KDE": {2: 0.9, 3: 0.8}}, x_label="dimension", y_label="correlation")
     >>> len(figure.axes[0].lines)
     1
@@ -207,5 +271,5 @@ def _figure(figsize: tuple[float, float]) -> "Figure":
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'roundtrip[plots]'") from error
+        raise ImportError("figures need matplotlib: pip install 'roundtrip[plots]'") from error
     return Figure(figsize=figsize, layout="constrained")
