@@ -14,15 +14,15 @@ from roundtrip.outliers.explanation import Surprises
 CENTRES = 4096
 ROWS_PER_CALL = 256
 NUMBERS_PER_EXPLANATION = 2**20
-"""Held at once: a number for each row, code and feature."""
+"""Largest number of values (rows x codes x features) held in memory at once."""
 
 
 @dataclass(frozen=True)
 class BlurredDensity:
     """p(x) = mean over codes z_i of N(x | G(z_i), sigma² I), for a fixed set of codes.
 
-    With noise as wide as the data, a few thousand codes stand for all: what is exact for them is
-    the density up to a small common error, and costs no sampling.
+    With noise as wide as the data, a few thousand codes represent the whole prior: the exact mean
+    over them is the density up to a small error that all rows share, without sampling.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class BlurredDensity:
 
     @classmethod
     def of(cls, fitted: FittedDensity, sigma: float) -> "BlurredDensity":
-        """A fitted density with noise of width `sigma` instead of its own."""
+        """Replace the noise of a fitted density by one of standard deviation `sigma`."""
         model, schema = fitted.model, fitted.schema
         z = model.prior.spread(CENTRES, fitted.seed)
         generated = fitted.generate(z, schema.encoded_context(None, CENTRES))
@@ -51,7 +51,7 @@ class BlurredDensity:
         return cls(centres.to(model.device), sigma)
 
     def log_density(self, x: Tensor) -> np.ndarray:
-        """log p(x) of `(rows, features)` in scaled units, `(rows,)`."""
+        """log p(x) of rows in scaled units, `(rows, features)` to `(rows,)`."""
         lengths = self.centres.square().sum(dim=1)
         constant = self.centres.shape[1] * self._log_width
 
@@ -62,7 +62,7 @@ class BlurredDensity:
         return map_blocks(of_block, x.to(self.centres), ROWS_PER_CALL).cpu().numpy()
 
     def surprises(self, x: Tensor) -> Surprises:
-        """-log p(x), its parts, and -log p(x_j | others) of `(rows, features)`."""
+        """-log p(x), its parts, and -log p(x_j | others) of `(rows, features)` in scaled units."""
         features = self.centres.shape[1]
 
         def of_block(x: Tensor) -> Tensor:

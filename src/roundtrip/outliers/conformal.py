@@ -1,4 +1,4 @@
-"""p-values by rank: how odd a score is among those of other rows."""
+"""p-values by the rank of a score among those of reference rows."""
 
 import numpy as np
 from scipy.stats import false_discovery_control
@@ -6,34 +6,51 @@ from scipy.stats import false_discovery_control
 from roundtrip.parameters import check_number
 
 TAIL = 0.1
-"""Share of the scores that are not odd by whose fall the tail is judged."""
+"""Lowest share of the scores above the fence, from which the tail is estimated."""
 
 TIE = 1e-6
-"""Nats: scores as close as this are equal, as equal rows on another processor need not score alike
-to the last digit. Where many rows are alike, a broken tie would make p-values far too small."""
+"""Scores closer than this, in nats, count as equal, because the scores of equal rows differ in the
+last digits between processors. If many rows are equal, broken ties make p-values far too small."""
 
 LEAST_FALL = 1.2
-"""Nats by which the tail falls, at the least, from where it begins to the fence."""
-
+"""Least fall of the log density of scores, in nats, from the start of the tail to the fence."""
 
 FENCE = 2.5
-"""Interquartile ranges below the lower quartile of scores where outliers begin."""
+"""Distance of the fence from the lower quartile of scores, in interquartile ranges."""
 
 
 def fence(scores: np.ndarray) -> float:
-    """The score below which rows are clearly odd."""
+    """Score below which rows are clear outliers.
+
+    >>> fence(np.arange(5.0))
+    -4.0
+    """
     lowest, lower, upper = np.quantile(scores, [0.05, 0.25, 0.75])
-    if lower == upper:  # most rows are alike: the others are not odd for that
+    if lower == upper:  # most rows score the same, which does not make the others outliers
         lower = lowest
     return float(lower - FENCE * (upper - lower))
 
 
 def conformal_p_value(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Share of `reference` scores, sorted, that are as low as each of `scores`, counting itself.
+    """(1 + number of reference scores at most as high as each score) / (1 + reference scores).
 
-    If a row comes from where the reference comes from, its p-value is at most u with a probability
-    of at most u, whatever the scores mean.
+    If a row comes from the same distribution as the reference, its p-value is at most u with a
+    probability of at most u, whatever the scores are.
 
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        `(rows,)`.
+    reference : numpy.ndarray
+        `(reference rows,)`, sorted.
+
+    Returns
+    -------
+    numpy.ndarray
+        `(rows,)`, p-values.
+
+    Examples
+    --------
     >>> conformal_p_value(np.array([-9.0, 0.5]), np.array([0.0, 1.0, 2.0]))
     array([0.25, 0.5 ])
     """
@@ -42,11 +59,26 @@ def conformal_p_value(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def without_outliers(scores: np.ndarray, fence: float) -> np.ndarray:
-    """Sorted scores with what lies below `fence` replaced by what would if there were no outliers.
+    """Replace the scores below `fence` by those expected there without outliers.
 
-    Usual rows lie there, too; only to leave all of them out would give each the smallest p-value.
-    The lowest tenth of the others suggests how many, and where: an exponential tail goes on.
+    A few usual rows score below the fence, too. Without them each such row would have the smallest
+    p-value. Their number and scores are those of an exponential tail, fitted to the lowest tenth of
+    the scores above the fence.
 
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        `(rows,)`, sorted.
+    fence : float
+        Score below which rows are taken as outliers.
+
+    Returns
+    -------
+    numpy.ndarray
+        Sorted scores.
+
+    Examples
+    --------
     >>> usual = np.sort(-np.random.default_rng(0).exponential(size=1000))
     >>> outliers = np.full(200, -50.0)
     >>> tail = without_outliers(np.concatenate([outliers, usual]), fence=-4.0)
@@ -56,11 +88,12 @@ def without_outliers(scores: np.ndarray, fence: float) -> np.ndarray:
     kept = scores[scores >= fence]
     start = np.quantile(kept, TAIL)
     excess, reach = start - kept[kept <= start], start - fence
-    if reach <= 0:  # scores that are all alike have no tail
+    if reach <= 0:  # equal scores have no tail
         return kept
-    # The mean of an exponential that ends at the fence is shorter by the correction below; that of
-    # a tail which hardly falls up to there tells nothing beyond.
-    mean = max(excess.mean(), reach / 100)  # less would be no tail either
+    # The mean of an exponential truncated at the fence is smaller than the mean of the exponential
+    # by reach / (exp(reach / mean) - 1): a fixed-point iteration solves for the latter. A tail that
+    # hardly falls up to the fence says nothing about what lies below: its mean is bounded.
+    mean = max(excess.mean(), reach / 100)
     for _ in range(100):
         longer = excess.mean() + reach / np.expm1(reach / mean)
         mean = np.clip(longer, reach / 100, reach / LEAST_FALL)
@@ -70,7 +103,7 @@ def without_outliers(scores: np.ndarray, fence: float) -> np.ndarray:
 
 
 def discovered(p_values: np.ndarray, rate: float) -> np.ndarray:
-    """Which rows can be named if, on average, at most a share `rate` may be wrong, `(rows,)`.
+    """Rows found by Benjamini and Hochberg's procedure at a false-discovery rate, `(rows,)`.
 
     >>> discovered(np.array([0.001, 0.9, 0.04]), rate=0.1).tolist()
     [True, False, True]

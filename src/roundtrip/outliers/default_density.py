@@ -1,4 +1,4 @@
-"""The density that a detector fits unless it is given one, and the noise it scores with."""
+"""The density that a detector fits by default, and the noise it scores with."""
 
 from typing import Literal
 
@@ -9,16 +9,18 @@ from roundtrip.options import fit_options
 from roundtrip.parameters import check_number
 
 SIGMA = 4.0
-"""Noise that rows are scored with, where columns have a standard deviation of 1: so wide that a
-small cluster of outliers counts for little. Chosen by planted outliers (docs/outliers.md)."""
+"""Noise that rows are scored with if columns have a standard deviation of 1: so wide that a small
+cluster of outliers adds little to the density. Chosen with planted outliers (docs/outliers.md)."""
 
 MOST_LATENT = 10
+"""Largest latent dimension of the default density."""
+
 MOST_ROWS = 20_000
-"""That the default density is fitted to: more would not change what wide noise shows of it."""
+"""Rows that the default density is fitted to, at most: under wide noise more change nothing."""
 
 
 def default_density(features: int) -> Roundtrip:
-    """A density that is small and quick to fit, as wide noise hides details anyway.
+    """Make a density that is small and quick to fit, as wide noise hides details.
 
     >>> default_density(3).noise
     Isotropic(sigma=0.3)
@@ -36,7 +38,7 @@ def default_density(features: int) -> Roundtrip:
 
 
 def check_scoring_sigma(sigma: float | Literal["auto"] | None, estimator: Roundtrip | None) -> None:
-    """Refuse a width that is no number, or that the density's noise can't have."""
+    """Raise a `ValueError` if `sigma` is not a number in range, or the noise is not isotropic."""
     if sigma is None or sigma == "auto":
         return
     check_number('sigma, unless "auto" or None,', sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
@@ -52,7 +54,7 @@ def check_scoring_sigma(sigma: float | Literal["auto"] | None, estimator: Roundt
 def scoring_sigma(
     sigma: float | Literal["auto"] | None, estimator: Roundtrip | None, gaussian_columns: bool
 ) -> float | None:
-    """The noise to score with; None: the density's own."""
+    """Standard deviation of the noise to score with; None for the density's own noise."""
     if sigma != "auto":
         return sigma
     if estimator is None:

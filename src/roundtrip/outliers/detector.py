@@ -1,7 +1,6 @@
-"""`RoundtripDetector`: outliers by their density, with p-values and reasons."""
+"""`RoundtripDetector`: outliers by their density, with p-values and explanations."""
 
 import copy
-import os
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -36,51 +35,65 @@ from roundtrip.parameters import check_choice, check_number, random_stream
 
 TRIMMINGS = 3
 FIRST_EDGE = 0.15
-"""Share of the rows at either end of a column whose ranks count for nothing before the first
-trimming, when many outliers may be at one end."""
+"""Share of the rows at either end of a column whose ranks are not used before the first trimming,
+when many outliers may be at one end."""
 
 SCORES = ("held_out_scores", "model_scores")
 
 
 class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
-    """Outlier detection by density: the less likely a row, the odder it is.
+    """Outlier detection by density: outliers are rows of low density.
 
-    Columns are first made Gaussian by their ranks, so that neither units nor skewness matter, and a
-    `Roundtrip` density is fitted. Rows are scored under that density with wide noise, in which
-    small clusters of outliers disappear. Training rows that are clearly odd are left out and all is
-    fitted again, so that training data may hold outliers. A part of the rows is held out: a row's
-    p-value is its rank among those.
+    `fit` makes columns Gaussian by their ranks, so that neither units nor skewness matter, and fits
+    a `Roundtrip` density. Rows are scored under that density with wide noise, in which small
+    clusters of outliers disappear. Clear outliers are trimmed from the training rows and the
+    density is fitted again, so that training data may contain outliers. A share of the rows is
+    held out; the p-value of a row is its rank among them. A saved detector contains up to 512
+    sorted values of each column, which make columns Gaussian, but no rows.
 
     Parameters
     ----------
-    contamination : share of outliers among the rows of `fit`, in (0, 0.5], or "auto": a row is an
-        outlier if its score lies more than 2.5 interquartile ranges below the lower quartile of
-        the scores of all rows. In tables of one or two columns that is the case for some usual
-        rows, too; p-values mean the same whatever the table.
-    estimator : the density to fit, a `Roundtrip`; None: a small one with isotropic noise.
-    sigma : noise that rows are scored with, in the density's scaled units. None: the density's own;
-        another than its own needs isotropic noise. "auto": 4, which is for columns of standard
-        deviation 1, or None if the columns of `estimator` have other units or it has other noise.
-        Noise much narrower than 1 in many columns is not well represented by the 4,096 codes that
-        scoring uses; None computes the density's own to its tolerance, at a much higher cost.
-    gaussian_columns : whether columns are made Gaussian first, or only standardised.
-    trim : whether clearly odd training rows are left out.
-    calibration_fraction : share of the rows held out for p-values.
-    device : of the default density: "auto" (a CUDA GPU if there is one), or a torch device.
-    random_state : seed of everything, also of the density if that has none of its own.
-    verbose : 1 shows progress on stderr.
+    contamination : float or "auto", default="auto"
+        Share of outliers among the rows of `fit`, in (0, 0.5]. With "auto" a row is an outlier if
+        its score is more than 2.5 interquartile ranges below the lower quartile of the scores of
+        `fit`; in tables of one or two columns, where some usual rows are, prefer p-values.
+    estimator : Roundtrip, optional
+        Density to fit; by default a small one with isotropic noise.
+    sigma : float, "auto" or None, default="auto"
+        Noise that rows are scored with, in the density's scaled units; None is the density's own
+        noise, and a number needs isotropic noise. "auto" is 4, for columns of standard deviation 1,
+        and None if `estimator` has columns in other units or other noise. Scoring with a number
+        uses 4,096 codes, too few for noise much narrower than 1 in many columns; scoring with None
+        computes densities to their tolerance, which takes much longer.
+    gaussian_columns : bool, default=True
+        Whether columns are made Gaussian; otherwise the default density standardises them.
+    trim : bool, default=True
+        Whether clear outliers are trimmed from the training rows.
+    calibration_fraction : float, default=0.2
+        Share of the rows held out for p-values.
+    device : str or torch.device, default="auto"
+        Device of the default density; "auto" is a CUDA GPU if there is one.
+    random_state : int, numpy.random.RandomState or None, default=None
+        Seed, also of the density if that has none of its own.
+    verbose : int, default=0
+        1 shows progress on stderr.
 
     Attributes
     ----------
-    estimator_ : the fitted density, in Gaussian units.
-    blurred_ : the density with the wide noise, which scores rows; None if they are scored by
-        `estimator_` as it is.
-    gaussian_columns_ : the map of the columns, or None.
-    offset_ : `decision_function` is `score_samples` minus this; below 0 is an outlier.
-    held_out_scores_ : scores of the held-out rows, sorted; None without such rows.
-    model_scores_ : scores of draws from the fitted density, sorted.
-    n_trimmed_ : training rows that were left out in the end.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    estimator_ : Roundtrip
+        Fitted density, in units of the mapped columns.
+    blurred_ : BlurredDensity or None
+        Density with wide noise, which scores rows; None if `estimator_` scores them.
+    gaussian_columns_ : GaussianColumns or None
+        Map of the columns.
+    offset_ : float
+        Score below which `predict` calls a row an outlier.
+    held_out_scores_, model_scores_ : numpy.ndarray
+        Sorted scores of held-out rows (None without such rows) and of draws from the density.
+    n_trimmed_ : int
+        Number of training rows that the last fit left out.
+    n_features_in_, feature_names_in_ : int, numpy.ndarray
+        As in scikit-learn.
 
     Examples
     --------
@@ -96,8 +109,6 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     >>> detector.explain([[0.0, 9.0]]).named(1)
     [['x1']]
     """
-
-    held_out_scores_: np.ndarray | None
 
     def __init__(
         self,
@@ -122,9 +133,14 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to the rows of `X`, `(rows, features)`; they may hold outliers. `y` is ignored.
+        """Fit to rows that may contain outliers. If this fails, the detector does not change.
 
-        If it fails, the detector is what it was before.
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`.
+        y : None
+            Ignored.
         """
         before = dict(self.__dict__)
         try:
@@ -137,18 +153,18 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     def _fit(self, X: Any) -> Self:
         self._check_parameters()
         X = checked_table(self, X, ensure_min_samples=4)
-        random = random_stream(self.random_state)
-        order = random.permutation(len(X))
+        rng = random_stream(self.random_state)
+        order = rng.permutation(len(X))
         held_out = min(max(1, round(self.calibration_fraction * len(X))), len(X) - 2)
         training, calibration = X[order[held_out:]], X[order[:held_out]]
-        density = self._new_density(X.shape[1], seed=int(random.randint(2**31 - 1)))
+        density = self._new_density(X.shape[1], seed=int(rng.randint(2**31 - 1)))
         outlier = np.zeros(len(training), dtype=bool)
         for trimmings in range(TRIMMINGS + 1 if self.trim else 1):
             edge = FIRST_EDGE if self.trim and trimmings == 0 else EDGE
             self.scorer_ = self._fit_scorer(training[~outlier], density, edge)
             self.n_trimmed_ = int(outlier.sum())
             if density.stopped_by_ == "interrupt":
-                if edge != EDGE:  # that was only for the first trimming, which is not to come
+                if edge != EDGE:  # the wide edge is for the first trimming, which does not come
                     self.scorer_.columns = self._columns(training, EDGE)
                 break
             before, scores = outlier, self.scorer_.scores(training)
@@ -163,8 +179,15 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     @classmethod
     def from_density(cls, estimator: Roundtrip) -> Self:
-        """A detector from a density that is already fitted; p-values compare with its own draws.
+        """Make a detector from a fitted density; p-values compare rows with draws from it.
 
+        Parameters
+        ----------
+        estimator : Roundtrip
+            Density of a table, fitted without a context.
+
+        Examples
+        --------
         >>> import numpy as np
         >>> X = np.random.default_rng(0).normal(size=(200, 2))
         >>> density = Roundtrip(max_epochs=2, random_state=0).fit(X)
@@ -172,7 +195,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         (3,)
         """
         check_is_fitted(estimator)
-        estimator = copy.copy(estimator)  # fitted again it would be another density
+        estimator = copy.copy(estimator)  # the user may fit the original again
         schema = estimator.schema_
         if schema.context is not None or schema.images is not None:
             raise ValueError("outliers are found by densities of tables without a context")
@@ -186,42 +209,49 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         return detector
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log density of each row under the wide noise, `(rows,)`: low is odd.
+        """Log density of each row under the wide noise, `(rows,)`; low for outliers.
 
-        In units of the columns made Gaussian, or standardised without that; if `sigma` is None in
-        those of `estimator_`.
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`, scored in scaled units; in units of `estimator_` if `sigma` is None.
         """
         check_is_fitted(self)
         return self.scorer_.scores(checked_table(self, X, reset=False))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """`score_samples` minus `offset_`, `(rows,)`: negative for outliers."""
+        """`score_samples` minus `offset_`, `(rows,)`; negative for outliers.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`.
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """-1 for outliers and 1 for all other rows, `(rows,)`."""
+        """-1 for outliers and 1 for all other rows, `(rows,)`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`.
+        """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def explain(self, X: Any) -> Explanation:
-        """Why rows are odd: off the manifold or far out on it, and by which features."""
+        """Explain the low density of rows: off the manifold or far out on it, and which features.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`.
+        """
         check_is_fitted(self)
         index = X.index if isinstance(X, pd.DataFrame) else None
         X = checked_table(self, X, reset=False)
         surprises = self.scorer_.surprises(X)
         return surprises.above(self.scorer_.usual_surprises, self._feature_names(), index)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the detector to a file that `roundtrip.load` reads; never half a file.
-
-        The file holds no rows of the table, but up to 512 values of each column, sorted, by which
-        columns are made Gaussian.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            Name of the file; an old one is replaced.
-        """
-        super().save(path)
 
     def _file_parts(self) -> FileParts:
         names = getattr(self, "feature_names_in_", None)
@@ -299,9 +329,9 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         """Fit columns and density to training rows."""
         columns = self._columns(rows, edge)
         if self.estimator is None:
-            rows = rows[:MOST_ROWS]  # they come in random order
+            rows = rows[:MOST_ROWS]  # `_fit` shuffled them
         density.fit(rows if columns is None else columns.apply(rows))
-        density.warm_start = density.scale is None  # after trimming training resumes from here
+        density.warm_start = density.scale is None  # after trimming, training starts from here
         sigma = scoring_sigma(self.sigma, self.estimator, self.gaussian_columns)
         blurred = None if sigma is None else BlurredDensity.of(density.fitted_, sigma)
         return Scorer(density, columns, blurred)

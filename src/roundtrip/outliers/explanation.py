@@ -1,4 +1,4 @@
-"""`Explanation`: why rows are unlikely, in nats above what is typical, for people to read."""
+"""`Explanation`: why rows are unlikely, in nats above the median of typical rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,27 +12,34 @@ from roundtrip.density.surprise import surprise_given_others, surprise_parts
 from roundtrip.model.core import RoundtripModel
 
 TOL = 0.1
-"""Nats; explanations are read, not computed with."""
+"""Standard error in nats; people read explanations, nothing is computed from them."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The surprise -log p(x) of rows and where it comes from, each in nats above its median over
-    typical rows.
+    """Surprise -log p(x) of rows and its parts, in nats above their medians over typical rows.
 
     Attributes
     ----------
-    surprise : `(rows,)`, of the row as a whole. It is the sum of `residual` and `latent` but for
-        the medians, which are each taken by themselves.
-    residual : `(rows, features)`, from leaving the manifold: how badly each feature fits what G
-        makes of the most plausible codes.
-    latent : `(rows,)`, from a rare code: how far out on the manifold the row lies.
-    given_others : `(rows, features)`, of each feature if the others are known, -log p(x_j | rest):
-        so much less surprising the row would be if nobody had looked at the feature. The feature
-        that carries an oddity is the one where this is largest.
-    features : names of the features.
-    index : labels of the rows, or None: 0, 1, ...
+    surprise : numpy.ndarray
+        `(rows,)`, surprise of the row. It is the sum of `residual` and `latent` up to a constant,
+        as the median of each is subtracted separately.
+    residual : numpy.ndarray
+        `(rows, features)`, distance from the manifold: how badly each feature fits what G
+        generates from the most plausible codes.
+    latent : numpy.ndarray
+        `(rows,)`, rarity of the code: how far out on the manifold the row lies.
+    given_others : numpy.ndarray
+        `(rows, features)`, surprise of each feature given the others, -log p(x_j | others): by this
+        much the surprise of the row falls without the feature. It is largest for the feature that
+        makes the row an outlier.
+    features : tuple of str
+        Names of the features.
+    index : pandas.Index or None
+        Labels of the rows; None for 0, 1, ...
 
+    Examples
+    --------
     >>> explanation = Explanation(
     ...     surprise=np.array([7.0]), residual=np.array([[5.0, 1.0]]), latent=np.array([1.0]),
     ...     given_others=np.array([[6.5, 0.2]]), features=("height", "weight"))
@@ -51,12 +58,24 @@ class Explanation:
     index: pd.Index | None = None
 
     def named(self, count: int = 2) -> list[list[str]]:
-        """The features that carry the surprise of each row, the first one most."""
+        """Names of the most surprising features of each row, by `given_others`, largest first.
+
+        Parameters
+        ----------
+        count : int, default=2
+            Number of features per row.
+        """
         order = np.argsort(-self.given_others, axis=1, kind="stable")[:, :count]
         return [[self.features[feature] for feature in row] for row in order]
 
     def to_frame(self, count: int = 2) -> pd.DataFrame:
-        """One row each: the surprise, its two parts, and the `count` features that carry it."""
+        """Table of the surprise, its two parts and the most surprising features of each row.
+
+        Parameters
+        ----------
+        count : int, default=2
+            Number of features per row.
+        """
         columns: dict[str, Any] = {
             "surprise": self.surprise,
             "off_manifold": self.residual.sum(axis=1),
@@ -72,7 +91,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Surprises:
-    """The parts of -log p(x) of rows before anything is compared: `(rows,)`, `(rows, features)`."""
+    """Surprise -log p(x) of rows and its parts, in nats; fields as in `Explanation`."""
 
     total: np.ndarray
     residual: np.ndarray
@@ -83,7 +102,21 @@ class Surprises:
     def of(
         cls, model: RoundtripModel, x: Tensor, typical: Tensor, *, seed: int, verbose: bool = False
     ) -> "Surprises":
-        """Compute them for `(rows, features)` points; `typical` are usual values of features."""
+        """Surprises under a model.
+
+        Parameters
+        ----------
+        model : RoundtripModel
+            The fitted model.
+        x : Tensor
+            `(rows, features)`.
+        typical : Tensor
+            `(features,)`, a typical value of each feature.
+        seed : int
+            Seed of the draws.
+        verbose : bool, default=False
+            Whether to show progress.
+        """
         parts = surprise_parts(model, x, tol=TOL, seed=seed)
         given_others = surprise_given_others(model, x, typical, tol=TOL, seed=seed, verbose=verbose)
         arrays = (parts.total, parts.residual, parts.latent, given_others)
@@ -92,7 +125,17 @@ class Surprises:
     def above(
         self, usual: "Surprises", features: Sequence[str], index: pd.Index | None = None
     ) -> Explanation:
-        """What exceeds the medians of usual rows."""
+        """Surprises minus their medians over usual rows.
+
+        Parameters
+        ----------
+        usual : Surprises
+            Those of usual rows.
+        features : sequence of str
+            Names of the features.
+        index : pandas.Index, optional
+            Labels of the rows.
+        """
 
         def excess(name: str) -> np.ndarray:
             return getattr(self, name) - np.median(getattr(usual, name), axis=0)

@@ -1,4 +1,4 @@
-"""`PValues`: what a detector says about new rows by comparing their scores with others."""
+"""`PValues`: p-values of new rows from the scores of reference rows."""
 
 from typing import Any
 
@@ -12,34 +12,47 @@ REFERENCES = ("held-out", "trimmed", "model")
 
 
 class PValues:
-    """p-values and discoveries from the scores of held-out rows and of draws."""
+    """p-values and discoveries by the scores of held-out rows or of draws from the density."""
 
     held_out_scores_: np.ndarray | None
     model_scores_: np.ndarray
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Score of each row, `(rows,)`; the detector's own."""
-        raise NotImplementedError
-
-    def p_value(self, X: Any, *, reference: str | None = None) -> np.ndarray:
-        """How probable a row at least as odd is, `(rows,)`.
+        """Score of each row, `(rows,)`.
 
         Parameters
         ----------
-        X : `(rows, features)`, none of them of `fit`, which is where the comparison is from.
-        reference : what each row is ranked among. "held-out", the default: rows of `fit` that
-            training did not see. For rows of the same origin the p-value is then uniform whatever
-            the density is worth, and at least 1 / (1 + held-out rows). If `fit` had outliers, so
-            has the reference: p-values are then relative to those, and larger. "trimmed": held-out
-            rows with those beyond a fence, set as ``contamination="auto"`` does, replaced by a tail
-            that the others suggest, for such data; approximate. "model": draws from the fitted
-            density, which hold no outliers, but are only as good as the fit; the default of
-            `from_density`.
+        X : array-like or DataFrame
+            `(rows, features)`.
+        """
+        raise NotImplementedError
+
+    def p_value(self, X: Any, *, reference: str | None = None) -> np.ndarray:
+        """Probability that a usual row scores as low as each row or lower, `(rows,)`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`, none of them rows of `fit`.
+        reference : {"held-out", "trimmed", "model"}, optional
+            Rows that each row is ranked among. "held-out", the default, are rows of `fit` that
+            training did not see. The p-value of a row of the same origin is then uniform, however
+            good the density is, and at least 1 / (1 + held-out rows). Outliers among the held-out
+            rows make p-values larger; "trimmed", which is approximate, replaces held-out rows
+            below the fence of ``contamination="auto"`` by a tail estimated from the others.
+            "model", the default after `from_density`, are draws from the fitted density: they
+            contain no outliers, but are only as good as the fit.
         """
         return conformal_p_value(self.score_samples(X), self.reference_scores(reference))
 
     def reference_scores(self, reference: str | None = None) -> np.ndarray:
-        """The sorted scores that `p_value` ranks a row among, `(reference rows,)`."""
+        """Sorted scores that `p_value` ranks a row among, `(reference rows,)`.
+
+        Parameters
+        ----------
+        reference : {"held-out", "trimmed", "model"}, optional
+            As in `p_value`.
+        """
         check_is_fitted(self, "model_scores_")
         if reference is None:
             reference = "model" if self.held_out_scores_ is None else "held-out"
@@ -53,11 +66,19 @@ class PValues:
         return without_outliers(scores, fence(scores)) if reference == "trimmed" else scores
 
     def discoveries(self, X: Any, *, rate: float = 0.1, reference: str | None = None) -> np.ndarray:
-        """Which rows of `X` are outliers if, on average, at most a share `rate` may be none.
+        """Outliers among the rows of `X` at a given false-discovery rate, `(rows,)` of bool.
 
-        Benjamini and Hochberg's procedure on the p-values of this batch: `(rows,)` of bool. With
-        the default reference it names rows that are odder than those of `fit`; if those had
-        outliers of the same kind in the same share, it names none: use ``reference="trimmed"``.
-        To name k rows of n it needs at least n / (k * rate) held-out rows.
+        Applies Benjamini and Hochberg's procedure to the p-values of these rows. To find k outliers
+        in n rows it needs at least n / (k * rate) reference rows.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            `(rows, features)`, none of them rows of `fit`.
+        rate : float, default=0.1
+            Largest expected share of usual rows among those found.
+        reference : {"held-out", "trimmed", "model"}, optional
+            As in `p_value`. The default finds rows that are less likely than those of `fit`; if
+            these contain as many outliers of the same kind, use "trimmed".
         """
         return discovered(self.p_value(X, reference=reference), rate)

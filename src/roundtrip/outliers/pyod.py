@@ -1,4 +1,4 @@
-"""`RoundtripOD`: the detector as one of PyOD's; needs the extra ``roundtrip[pyod]``."""
+"""`RoundtripOD`: the detector with PyOD's interface; needs the extra ``roundtrip[pyod]``."""
 
 from typing import Any, Literal, Self
 
@@ -22,14 +22,29 @@ class RoundtripOD(BaseDetector):
 
     Parameters
     ----------
-    contamination : share of outliers in the data of `fit`, in (0, 0.5]; it sets `threshold_`.
-    estimator, sigma, gaussian_columns, trim, calibration_fraction, device, random_state, verbose :
-        as in `RoundtripDetector`.
+    contamination : float, default=0.1
+        Share of outliers among the rows of `fit`, in (0, 0.5]; it sets `threshold_`.
+    estimator : Roundtrip, optional
+        As in `RoundtripDetector`, like all that follow.
+    sigma : float, "auto" or None, default="auto"
+        Noise that rows are scored with.
+    gaussian_columns, trim : bool, default=True
+        Whether columns are made Gaussian, and clear outliers trimmed from the training rows.
+    calibration_fraction : float, default=0.2
+        Share of the rows held out for p-values.
+    device : str or torch.device, default="auto"
+        Device of the default density.
+    random_state : int, numpy.random.RandomState or None, default=None
+        Seed.
+    verbose : int, default=0
+        1 shows progress on stderr.
 
     Attributes
     ----------
-    detector_ : the fitted `RoundtripDetector`, with p-values and explanations.
-    decision_scores_, threshold_, labels_ : as everywhere in PyOD, of the rows of `fit`.
+    detector_ : RoundtripDetector
+        The fitted detector, which also gives p-values and explanations.
+    decision_scores_, threshold_, labels_ : numpy.ndarray, float, numpy.ndarray
+        As in PyOD, for the rows of `fit`.
 
     Examples
     --------
@@ -64,7 +79,7 @@ class RoundtripOD(BaseDetector):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to the rows of `X`, `(rows, features)`; `y` is ignored."""
+        """Fit to the rows of `X`, `(rows, features)`; `y` is ignored, as in PyOD."""
         self._set_n_classes(y)
         settings = dict(self.get_params(deep=False))
         del settings["contamination"]  # PyOD sets the threshold
@@ -74,6 +89,6 @@ class RoundtripOD(BaseDetector):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """How odd each row of `X` is, `(rows,)`: the negative of the detector's score."""
+        """Negative score of each row of `X`, `(rows,)`: high for outliers."""
         check_is_fitted(self, ["decision_scores_", "threshold_", "labels_"])
         return -self.detector_.score_samples(X)

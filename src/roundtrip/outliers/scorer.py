@@ -1,4 +1,4 @@
-"""`Scorer`: log densities of rows for outlier detection, and what they consist of."""
+"""`Scorer`: log densities of rows for outlier detection, and their parts."""
 
 import warnings
 from dataclasses import fields
@@ -15,23 +15,23 @@ from roundtrip.outliers.columns import GaussianColumns
 from roundtrip.outliers.explanation import Surprises
 
 DRAWS = 2000
-"""From the fitted density, to compare rows with."""
+"""Number of draws from the fitted density that rows are compared with."""
 
 USUAL_DRAWS = 200
-"""Of these, whose medians an explanation is relative to."""
+"""Number of these draws whose medians an explanation is relative to."""
 
 
 class Scorer:
-    """Scores rows by a fitted density, under its own noise or wider one.
+    """Scores rows by a fitted density, under its own noise or wider noise.
 
     Parameters
     ----------
     density : Roundtrip
-        Fitted, in the units of the mapped columns.
+        Fitted density, in units of the mapped columns.
     columns : GaussianColumns or None
-        Map of the columns that comes first.
+        Map of the columns, applied first.
     blurred : BlurredDensity or None
-        The density under wide noise; None: scores are those of `density` itself.
+        Density under wide noise, which scores rows; None if `density` scores them.
     """
 
     def __init__(
@@ -46,22 +46,22 @@ class Scorer:
         return self._log_density(self._mapped(rows))
 
     def draw_scores(self) -> np.ndarray:
-        """Sorted scores of rows that the density draws."""
+        """Sorted scores of draws from the density."""
         return np.sort(self._log_density(self._draws))
 
     def surprises(self, rows: np.ndarray) -> Surprises:
-        """-log p(x) of rows in the user's units, part by part."""
+        """-log p(x) of rows in the user's units, and its parts."""
         return self._surprises(self._mapped(rows))
 
     @cached_property
     def usual_surprises(self) -> Surprises:
-        """Those of rows that the density draws, whose medians explanations are relative to."""
+        """Surprises of draws from the density, whose medians explanations are relative to."""
         return self._surprises(self._draws[:USUAL_DRAWS])
 
     @cached_property
     def _draws(self) -> np.ndarray:
-        """Rows that the fitted density draws, in its own units; always the same ones."""
-        seed = self.density.scoring_seed_ + 2  # others than the codes that scoring uses
+        """Draws from the fitted density in its own units, the same in every call."""
+        seed = self.density.scoring_seed_ + 2  # not the codes that scoring uses
         return np.asarray(self.density.sample(DRAWS, seed))
 
     def _mapped(self, rows: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ class Scorer:
         if self.blurred is not None:
             return self.blurred.log_density(rows.x)
         with warnings.catch_warnings():
-            # The density of a row far out need not be certain for the row to be an outlier.
+            # A row far out is an outlier even if its density has not converged.
             warnings.simplefilter("ignore", DensityWarning)
             method, verbose = Method(tol=self.density.tol), bool(self.density.verbose)
             return self.density.fitted_.density(rows, method, verbose=verbose).log_density
@@ -93,19 +93,19 @@ class Scorer:
         )
 
     def file_parts(self) -> FileParts:
-        """What a file holds of it."""
+        """Content and tensors of a file."""
         columns = {} if self.columns is None else vars(self.columns)
         parts = FileParts({"sigma": None}, {k: torch.from_numpy(v) for k, v in columns.items()})
         if self.blurred is not None:
             parts.content["sigma"] = self.blurred.sigma
-            # Made anew from the generator they would differ a little on another processor.
+            # Stored because G gives slightly different centres on another processor.
             parts.tensors["centres"] = self.blurred.centres
         parts.add("density", self.density._file_parts())
         return parts
 
     @classmethod
     def from_file_parts(cls, parts: FileParts, how: Restoring) -> "Scorer":
-        """What `file_parts` was made of."""
+        """Restore a scorer from its `file_parts`."""
         sigma, tensors = parts.content["sigma"], parts.tensors
         columns = blurred = None
         if "values" in tensors:
