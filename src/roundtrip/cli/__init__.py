@@ -1,4 +1,4 @@
-"""The command line: ``roundtrip fit``, ``score``, ``sample`` and so on, one module a subject."""
+"""The command line: ``roundtrip fit``, ``score``, ``sample`` and so on, one module per subject."""
 
 import sys
 

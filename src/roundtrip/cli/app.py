@@ -1,7 +1,7 @@
-"""What all commands share: the application, options that recur, reading and writing of tables.
+"""What all commands share: the application, common options, reading and writing of tables.
 
-Results go to stdout or the file of ``-o``; progress, warnings and errors go to stderr. Every
-mistake of the user is one line ``error: ...`` and exit code 2.
+Results go to stdout or to the file of ``-o``; progress, warnings and errors go to stderr. A user's
+mistake gives one line ``error: ...`` and exit code 2.
 """
 
 import re
@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from roundtrip import __version__
 
-# torch and pandas take seconds to import: the commands import them, so that --help doesn't.
+# torch and pandas take seconds to import: each command imports them, so that --help is fast.
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -50,14 +50,15 @@ app = typer.Typer(
     add_completion=False,
 )
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file of `fit`.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `fit` wrote.")]
 TABLES = ".csv, .tsv (both also .gz), .parquet, .npy"
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"A table: {TABLES} or .npz.")]
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"Table: {TABLES} or .npz.")]
 TableOutput = Annotated[
-    Path | None, typer.Option("--output", "-o", help=f"{TABLES}; without it, csv to stdout.")
+    Path | None,
+    typer.Option("--output", "-o", help=f"File to write: {TABLES}; csv to stdout by default."),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="For repeatable results.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed of random numbers.")]
+Device = Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1, ...")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")]
 
 
@@ -85,7 +86,7 @@ def roundtrip(
 
 
 def check_output(output: Path | None, data: Path | None = None) -> None:
-    """Refuse an output that can't be written, or that is the input, before the work is done."""
+    """Raise a `ValueError` before a long run if the output can't be written or is the input."""
     from roundtrip.data import tables
 
     if output is not None:
@@ -95,7 +96,7 @@ def check_output(output: Path | None, data: Path | None = None) -> None:
 
 
 def load_density(model: Path, device: str) -> "Roundtrip":
-    """The density estimator of a model file."""
+    """Load the density estimator of a model file; for a classifier, its class densities."""
     from roundtrip import Roundtrip, RoundtripClassifier, load
 
     held = load(model, device=device)
@@ -107,7 +108,7 @@ def load_density(model: Path, device: str) -> "Roundtrip":
 
 
 def read_for(estimator: "Roundtrip", data: Path) -> "Table":
-    """The columns a model needs: by name if it has names, else as they stand in the table."""
+    """Read the columns that a model needs: by name if it has names, otherwise by position."""
     import numpy as np
     import pandas as pd
 
@@ -128,7 +129,7 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
 
 
 def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | list[Any] | None":
-    """The context of the rows of a table, by the names that its columns had in fit."""
+    """Read the context of the rows of a table, by the names its columns had in `fit`."""
     from roundtrip.data.tables import read_columns
 
     context = estimator.schema_.context
@@ -149,7 +150,7 @@ def write(table: "Table", output: Path | None) -> None:
 
     if output is None:
         write_text(table, sys.stdout)
-        sys.stdout.flush()  # here and not at exit, where a closed pipe would print a traceback
+        sys.stdout.flush()  # not at exit, where a closed pipe prints a traceback
     else:
         write_table(table, output)
 

@@ -21,13 +21,15 @@ from roundtrip.cli.app import (
 @app.command()
 def generate(
     model: ModelFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The picture: .png, .svg, .pdf.")],
-    per_class: Annotated[int, typer.Option(min=1, help="Images of each class.")] = 25,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Picture to write: .png, .svg, .pdf.")
+    ],
+    per_class: Annotated[int, typer.Option(min=1, help="Number of images per class.")] = 25,
     sort: Annotated[
-        Literal["likelihood", "none"], typer.Option(help="Likeliest first, or as drawn.")
+        Literal["likelihood", "none"], typer.Option(help="Most likely first, or as drawn.")
     ] = "likelihood",
     table: Annotated[
-        Path | None, typer.Option(help=f"Write label and log density of each: {TABLES}.")
+        Path | None, typer.Option(help=f"Also write label and log density per image: {TABLES}.")
     ] = None,
     seed: Seed = None,
     device: Device = "auto",

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 @app.command()
 def fit(
     data: DataFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help=f"The *{MODEL_SUFFIX} to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help=f"*{MODEL_SUFFIX} file to write.")],
     preset: Annotated[
-        Literal["default", "paper"], typer.Option(help="The settings of what is not given here.")
+        Literal["default", "paper"], typer.Option(help="Settings for options not given.")
     ] = "default",
     latent_dim: Annotated[
-        int | None, typer.Option(min=1, help="Latent dimension; chosen from the data if absent.")
+        int | None, typer.Option(min=1, help="Latent dimension; by default chosen from the data.")
     ] = None,
     scale: Annotated[
         Literal["standard", "minmax", "none"] | None, typer.Option(help="How columns are scaled.")
@@ -46,37 +46,37 @@ def fit(
     ] = None,
     noise: Annotated[
         Literal["isotropic", "diagonal", "heteroscedastic", "mixture"] | None,
-        typer.Option(help="How rows scatter around what G generates."),
+        typer.Option(help="Distribution of rows around the output of G."),
     ] = None,
     prior: Annotated[
         Literal["normal", "mixture"] | None, typer.Option(help="Distribution of z.")
     ] = None,
-    max_epochs: Annotated[int | None, typer.Option(min=1, help="Most epochs of training.")] = None,
-    max_time: Annotated[float | None, typer.Option(help="Most seconds of training.")] = None,
+    max_epochs: Annotated[int | None, typer.Option(min=1, help="Largest number of epochs.")] = None,
+    max_time: Annotated[float | None, typer.Option(help="Time limit in seconds.")] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Keep the state of training in this file; go on from it if it exists."),
+        typer.Option(help="File for the state of training; resume from it if it exists."),
     ] = None,
-    batch_size: Annotated[int | None, typer.Option(min=2, help="Rows in one step.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=2, help="Rows per training step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
     seed: Seed = None,
     device: Device = "auto",
     columns: Annotated[
-        str | None, typer.Option(help="Use only these columns: names with commas between.")
+        str | None, typer.Option(help="Use only these columns: names separated by commas.")
     ] = None,
     context: Annotated[
         str | None,
         typer.Option(
-            help="Fit p(x | context): names of columns (or arrays of an .npz) with commas between; "
-            "one of labels, or covariates."
+            help="Fit p(x | context): names of columns (or arrays of an .npz) separated by commas; "
+            "one column of labels, or covariates."
         ),
     ] = None,
     outliers: Annotated[
-        bool, typer.Option("--outliers", help="Fit an outlier detector, for `detect`.")
+        bool, typer.Option("--outliers", help="Fit an outlier detector for `roundtrip detect`.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a model to the rows, or images, of DATA and save it. Ctrl-C stops and keeps the best.
+    """Fit a model to the rows or images of DATA and save it. Ctrl-C stops and keeps the best epoch.
 
     \b
     Example:
@@ -120,7 +120,7 @@ def fit(
                 f"--{name.removeprefix('objective__').replace('_', '-')}" for name in useless
             )
             raise ValueError(
-                f"--outliers has a density with settings of its own: leave out {options}"
+                f"--outliers fits a density with settings of its own: leave out {options}"
             )
     names, conditioned = _split(columns), _split(context)
     both = set(names or ()) & set(conditioned or ())
@@ -129,7 +129,7 @@ def fit(
     conditions = None
     if conditioned is not None:
         conditions = read_columns(data, conditioned)
-        Context.fit(conditions).plain()  # what can't be saved is told now
+        Context.fit(conditions).plain()  # raises before the fit if it can't be saved
     table = read_table(data, names, without=conditioned or ())
     if names is not None and not hasattr(table, "columns"):
         raise ValueError(f"--columns needs column names, but {data} has none")
@@ -162,22 +162,22 @@ def score(
     ] = "adaptive",
     tol: Annotated[
         float | None,
-        typer.Option(help="Standard error to reach, in nats (adaptive; the model's, 0.05)."),
+        typer.Option(help="Standard error to reach, in nats (adaptive; default: as in fit)."),
     ] = None,
     max_evaluations: Annotated[
-        int | None, typer.Option(min=1, help="Most work on a row (adaptive; 20000).")
+        int | None, typer.Option(min=1, help="Evaluations of G per row at most (adaptive; 20000).")
     ] = None,
     n_samples: Annotated[
-        int | None, typer.Option(min=1, help="Draws for each row (importance).")
+        int | None, typer.Option(min=1, help="Draws per row (importance).")
     ] = None,
-    sigma: Annotated[float | None, typer.Option(help="Noise other than the fitted.")] = None,
+    sigma: Annotated[float | None, typer.Option(help="Noise in place of the fitted sigma.")] = None,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Write the log density of each row of DATA with its standard error and diagnostics.
 
-    A model fitted with column names finds its columns, and its context, by name; others are
-    ignored.
+    A model fitted with column names finds its columns and its context by name and ignores other
+    columns.
 
     \b
     Example:
@@ -204,11 +204,11 @@ def score(
 @app.command()
 def sample(
     model: ModelFile,
-    n: Annotated[int, typer.Option("-n", "--n-rows", min=1, help="How many rows to draw.")],
+    n: Annotated[int, typer.Option("-n", "--n-rows", min=1, help="Number of rows to draw.")],
     output: TableOutput = None,
     context: Annotated[
         str | None,
-        typer.Option(help="Label of all rows, or covariates with commas between (fit --context)."),
+        typer.Option(help="Context of all rows: a label, or covariates separated by commas."),
     ] = None,
     seed: Seed = None,
 ) -> None:
@@ -222,14 +222,14 @@ def sample(
     estimator = load_density(model, "auto")
     to_npy = output is not None and output.suffix.lower() == ".npy"
     if estimator.schema_.images is not None and not to_npy:
-        raise ValueError("images are written to a file: give one that ends in .npy with -o")
+        raise ValueError("images need a file that ends in .npy: give it with -o")
     write(estimator.sample(n, random_state=seed, context=_asked(estimator, context)), output)
 
 
 @app.command()
 def info(
     model: ModelFile,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what a model file holds.
 
@@ -253,7 +253,7 @@ def info(
     else:
         facts = {"holds": "classifier", **_facts(held.estimator_)}
     settings = held.get_params(deep=False)
-    settings.pop("estimator", None)  # the facts are of the density it became
+    settings.pop("estimator", None)  # the fitted density is shown instead
     facts, settings = {"file": str(model), **facts}, dict(sorted(settings.items()))
     if as_json:
         typer.echo(json.dumps({**facts, "settings": plain_parameters(settings)}, indent=2))
@@ -275,7 +275,7 @@ def _split(names: str | None) -> list[str] | None:
 
 
 def _asked(estimator: "Roundtrip", text: str | None) -> Any:
-    """The context that was written on the command line, in the type it had in fit."""
+    """Context given on the command line, in the type it had in `fit`."""
     known = estimator.schema_.context
     if known is None and text is None:
         return None
@@ -293,7 +293,8 @@ def _asked(estimator: "Roundtrip", text: str | None) -> Any:
 
 
 def _facts(estimator: "Roundtrip") -> dict[str, Any]:
-    """What was learned, in the order in which it is shown; the history may have no epoch."""
+    """What was learned, in the order in which it is shown."""
+    # A fit interrupted in its first epoch has no history.
     validation = estimator.history_.get("validation_log_likelihood", [None])
     return {
         "columns": estimator.n_features_in_,
@@ -318,7 +319,7 @@ def _detector_facts(detector: "RoundtripDetector") -> dict[str, Any]:
         "scored_with_sigma": None if blurred is None else blurred.sigma,
         "threshold_of_predict": detector.offset_,
         "held_out_rows": None if held_out is None else len(held_out),
-        "rows_left_out_as_odd": detector.n_trimmed_,
+        "trimmed_rows": detector.n_trimmed_,
         "latent_dim": detector.estimator_.latent_dim_,
         "stopped_by": detector.estimator_.stopped_by_,
     }

@@ -1,4 +1,4 @@
-"""``roundtrip detect``: the odd rows of a table, and why they are odd."""
+"""``roundtrip detect``: the outliers of a table, and why they are outliers."""
 
 import math
 from pathlib import Path
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
 def detect(
     model: ModelFile,
     data: DataFile,
-    top: Annotated[int, typer.Option(min=1, help="How many rows to show and explain.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="Number of rows to show and explain.")] = 20,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help=f"Write score and p-value of all rows: {TABLES}."),
+        typer.Option("--output", "-o", help=f"Write score and p-value of every row: {TABLES}."),
     ] = None,
     rate: Annotated[
-        float, typer.Option(help="Share of wrongly named rows allowed in the column `outlier`.")
+        float, typer.Option(help="False-discovery rate of the column `outlier`.")
     ] = 0.1,
     reference: Annotated[
         str | None,
         typer.Option(
-            help="What p-values compare with: held-out, rows that `fit --outliers` did not train "
-            "on; trimmed, these with a tail in place of outliers; or model, rows that the model "
-            "draws."
+            help="Rows that p-values compare with: held-out, rows that `fit --outliers` did not "
+            "train on; trimmed, held-out rows with outliers replaced by an estimated tail; model, "
+            "rows drawn from the model."
         ),
     ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Show the oddest rows of DATA with their p-values and the two features responsible.
+    """Show the most unusual rows of DATA with their p-values and the two features responsible.
 
-    MODEL is one of `fit --outliers`, or of `fit`: p-values are then by comparison with rows that
-    the model generates itself. `outlier` marks rows so that at most a share --rate of them should
-    be none (false-discovery rate over DATA; `predict` in Python has a threshold instead). If the
-    rows of `fit --outliers` had outliers, too, compare with the others: --reference trimmed. Rows
-    of `fit` itself are no new rows: their p-values are too large.
+    MODEL comes from `fit --outliers`, or from `fit`; in the latter case p-values compare rows with
+    rows drawn from the model. The column `outlier` marks rows such that at most a share --rate of
+    them is expected to be usual rows (false-discovery rate over DATA; `predict` in Python uses a
+    threshold instead). If the data of `fit --outliers` contained outliers, use --reference trimmed.
+    Rows used in `fit` have p-values that are too large.
 
     \b
     Example:
@@ -73,7 +73,7 @@ def detect(
         detector = RoundtripDetector.from_density(detector.set_params(verbose=0 if quiet else 1))
     detector.set_params(verbose=0 if quiet else 1)
     detector.estimator_.set_params(verbose=0 if quiet else 1)
-    compared = detector.reference_scores(reference)  # a wrong one is told now
+    compared = detector.reference_scores(reference)  # raises before the scoring
     X = read_for(detector, data)
     scores = detector.score_samples(X)
     p_values = conformal_p_value(scores, compared)
@@ -84,29 +84,28 @@ def detect(
     marked = int(result["outlier"].sum())
     if output is not None:
         write(result.reset_index(names="row"), output)
-    oddest = result["score"].to_numpy().argsort(kind="stable")[:top]
-    rows = X.iloc[oddest] if isinstance(X, pd.DataFrame) else X[oddest]
+    lowest = result["score"].to_numpy().argsort(kind="stable")[:top]
+    rows = X.iloc[lowest] if isinstance(X, pd.DataFrame) else X[lowest]
     explained = detector.explain(rows).to_frame()
-    shown = result.iloc[oddest].reset_index(names="row")
+    shown = result.iloc[lowest].reset_index(names="row")
     show(shown.join(explained.reset_index(drop=True)), total=marked, rate=rate)
     if not quiet and not marked and rate * (1 + len(compared)) < len(result):
         typer.echo(
-            f"no p-value is below 1 / {1 + len(compared)}, which is too large for single rows "
-            f"among {len(result)} at --rate {rate:g}: that takes a comparison with "
-            f"{math.ceil(len(result) / rate)} rows, so fit on more, allow a higher --rate, or take "
-            "the p-values by themselves",
+            f"the smallest possible p-value, 1 / {1 + len(compared)}, is too large for single rows "
+            f"among {len(result)} at --rate {rate:g}, which needs {math.ceil(len(result) / rate)} "
+            "reference rows: fit on more rows, allow a higher --rate, or use the p-values directly",
             err=True,
         )
     if not quiet and reference is None and detector.n_trimmed_:
         typer.echo(
-            f"{detector.n_trimmed_} row(s) of fit were clearly odd: if they were outliers, "
-            "--reference trimmed compares with what the others suggest",
+            f"{detector.n_trimmed_} row(s) of fit were trimmed as clear outliers: with --reference "
+            "trimmed, p-values compare rows with data without outliers",
             err=True,
         )
 
 
 def show(table: "pd.DataFrame", total: int, rate: float) -> None:
-    """Print the oddest rows for people."""
+    """Print the most unusual rows as a table."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -127,7 +126,7 @@ def show(table: "pd.DataFrame", total: int, rate: float) -> None:
             f"{row['score']:.2f}",
             f"{row['p_value']:.2g}",
             "yes" if row["outlier"] else "no",
-            *map(Text, reasons),  # names may hold brackets, which mean something to rich
+            *map(Text, reasons),  # rich would interpret brackets in names
         )
     console = Console()
     console.print(shown)

@@ -17,29 +17,27 @@ def reproduce(
         bool, typer.Option("--quick", help="Reduced settings, at most 3 minutes.")
     ] = False,
     methods: Annotated[
-        str | None, typer.Option(help="Only these: names with commas between.")
+        str | None, typer.Option(help="Only these methods: names separated by commas.")
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Fits of each method (tables; 3).")
-    ] = None,
-    budget: Annotated[float | None, typer.Option(help="Seconds a fit.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Fits per method (tables; 3).")] = None,
+    budget: Annotated[float | None, typer.Option(help="Seconds per fit.")] = None,
     paper_budget: Annotated[
-        float | None, typer.Option(help="Seconds a fit of the paper's preset.")
+        float | None, typer.Option(help="Seconds per fit of the paper's preset.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder with the data sets (or set ROUNDTRIP_DATA).")
     ] = None,
     download: Annotated[
-        bool, typer.Option("--download", help="Download data sets that are missing (gigabytes).")
+        bool, typer.Option("--download", help="Download missing data sets (gigabytes).")
     ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(
         "results"
     ),
     quiet: Quiet = False,
 ) -> None:
-    """Compute a figure or table of the paper, beside the paper's own numbers.
+    """Compute a figure or table of the paper and show it beside the paper's numbers.
 
-    What is known is not computed again: an interrupted run goes on where it stopped.
+    Stored results are not computed again: an interrupted run resumes where it stopped.
 
     \b
     Example:
