@@ -70,7 +70,7 @@ class Scaling:
 
     @property
     def log_det(self) -> float:
-        """log|det| of the map; added to a log density in scaled units, it gives the user's."""
+        """log|det| of the map; adding it converts log densities to the user's units."""
         return -float(np.log(self.scale).sum())
 
     def apply(self, X: np.ndarray) -> np.ndarray:

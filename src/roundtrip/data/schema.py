@@ -97,7 +97,7 @@ class Schema:
 
     @property
     def log_det(self) -> float:
-        """log|det| of the scaling; added to a log density in scaled units, it gives the user's."""
+        """log|det| of the scaling; adding it converts log densities to the user's units."""
         return self.scaling.log_det
 
     @property

@@ -275,7 +275,7 @@ def _select(frame: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _numeric(frame: pd.DataFrame) -> pd.DataFrame:
-    # A column without any value has no type of its own, and counts as missing numbers.
+    # A column without any value has no type; it counts as a column of missing numbers.
     bad = [n for n, x in frame.items() if x.dtype.kind not in "biuf" and not x.isna().all()]
     if bad:
         advice = "drop or encode them, or fit only some columns with --columns"

@@ -46,7 +46,7 @@ class _Images(NamedTuple):
 class _Photos(NamedTuple):
     train: _Images
     test: _Images
-    validation: _Images | None  # only the subset has one of its own
+    validation: _Images | None  # None if it has to be drawn from `train`
 
 
 def load_cifar10(
