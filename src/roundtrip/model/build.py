@@ -1,4 +1,4 @@
-"""A new model for given components."""
+"""`build_model`: a new model from its components."""
 
 from dataclasses import replace
 
@@ -21,21 +21,26 @@ def build_model(
     floor: Tensor | None = None,
     rng: torch.Generator,
 ) -> RoundtripModel:
-    """New networks, noise and prior, on the CPU.
+    """Build a model with new networks, noise and prior, on the CPU.
 
     Parameters
     ----------
     sizes : Sizes
-        Of rows, codes and context.
+        Sizes of rows, codes and context.
     network, noise, prior : Network, Noise, Prior
         The components.
     has_posterior : bool
-        Whether H gives a distribution q(z | x). Otherwise it gives a point and, as in the paper,
-        does not take the context.
-    floor : Tensor, optional
-        `(features,)`, smallest width of the noise; None: 0.
+        Whether H gives a distribution q(z | x). Otherwise it gives a point, and the context does
+        not enter it, as in the paper.
+    floor : Tensor, default=None
+        Smallest width of the noise, `(features,)`. None is 0.
     rng : torch.Generator
-        Source of the weights.
+        Source of the initial weights.
+
+    Returns
+    -------
+    RoundtripModel
+        The model.
 
     Examples
     --------

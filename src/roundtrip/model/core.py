@@ -1,4 +1,4 @@
-"""The Roundtrip model: a generator, an encoder, a prior and an observation model."""
+"""The Roundtrip model, eq. (4): a generator G, an encoder H, a prior and an observation model."""
 
 import copy
 from typing import Self
@@ -21,10 +21,10 @@ SMALLEST_POSTERIOR_WIDTH = 1e-4
 
 
 class RoundtripModel(nn.Module):
-    """p(x) = ∫ p(x | G(z)) p(z) dz, eq. (4), with H as the way back.
+    """p(x) = ∫ p(x | z) p(z) dz, eq. (4), where G(z) describes p(x | z) and H maps x back to z.
 
-    Any modules do. Both are used in evaluation mode when densities are estimated. A context c, if
-    the model has one, stands behind z in what G takes and behind x in what H takes.
+    G and H can be any modules. Density estimates use them in evaluation mode. A context c is
+    appended to z in the input of G and to x in the input of H.
 
     Parameters
     ----------
@@ -36,18 +36,18 @@ class RoundtripModel(nn.Module):
         `(rows, posterior_outputs(latent_dim))` if `has_posterior`.
     latent_dim : int
         Dimension m of z; smaller than, equal to or larger than the number of features.
-    sigma : float, optional
-        Standard deviation of the paper's observation noise N(x | G(z), sigma² I).
-    noise : ObservationModel, optional
-        Another observation model instead.
+    sigma : float, default=None
+        Standard deviation of the paper's noise N(x | G(z), sigma² I), eq. (3).
+    noise : ObservationModel, default=None
+        Observation model, given instead of `sigma`.
     has_posterior : bool, default=False
-        Whether H gives a Gaussian q(z | x), not only a point.
+        Whether H gives a Gaussian q(z | x); otherwise it gives a point.
     context_dim : int, default=0
-        Numbers c per row that p(x | c) is conditioned on; 0: none.
+        Length of the context c that p(x | c) is conditioned on; 0 without a context.
     encodes_context : bool, default=True
-        Whether H takes c, too; in the paper it does not.
-    prior : LatentDistribution, optional
-        p(z); None: N(0, I), as in the paper.
+        Whether c enters H. In the paper it does not.
+    prior : LatentDistribution, default=None
+        Distribution p(z). None is N(0, I), as in the paper.
 
     Examples
     --------
@@ -91,34 +91,34 @@ class RoundtripModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the networks live."""
+        """Device of the networks."""
         return next(self.parameters()).device
 
     @property
     def sigma(self) -> Tensor:
-        """Standard deviation of the noise where it is the same for all z: `()` or `(features,)`."""
+        """Standard deviation of noise whose width does not depend on z: `()` or `(features,)`."""
         sigma = self.noise.sigma
         if sigma is None:
             raise ValueError(f"{type(self.noise).__name__} has no sigma: its width depends on z")
         return sigma.detach()
 
     def with_sigma(self, sigma: float) -> Self:
-        """The same networks with the paper's noise of another width."""
+        """Return a model with the same networks and the paper's noise of width `sigma`."""
         return self._with("noise", ConstantGaussian(1, sigma=sigma).to(self.device))
 
     def without(self, unseen: Tensor) -> Self:
-        """The model of the other features alone: those of `unseen`, `(features,)`, don't count.
+        """Return the model of the features that are not `unseen`, a `(features,)` mask.
 
-        It takes rows of all features; what stands for those that don't count only helps H.
+        Its rows still have all features. The values of unseen features only enter H.
         """
         return self._with("noise", Unseen(self.noise, unseen.to(self.device)))
 
     def with_precise_encoder(self) -> Self:
-        """The same model, its encoder in float64.
+        """Return the same model with its encoder in float64.
 
-        Matrix products of few columns may round a row differently in another place of a block. In
-        float32 that would be seen in a row's density; the encoder is called once per row, so that
-        precision costs next to nothing.
+        A matrix product may round a row differently at another position in a block. In float32 this
+        would change the density of the row. The encoder is called once per row, so that float64
+        costs little.
         """
         return self._with("encoder", copy.deepcopy(self.encoder).double())
 
@@ -128,7 +128,7 @@ class RoundtripModel(nn.Module):
         return other
 
     def given(self, context: Tensor) -> "RoundtripModel":
-        """The model of p(x | context) for one context, `(context_dim,)`: one without a context."""
+        """Return the model of p(x | context) for one context, `(context_dim,)`, as one without."""
         encoder = Conditioned(self.encoder, context) if self.encodes_context else self.encoder
         return RoundtripModel(
             Conditioned(self.generator, context),
@@ -140,15 +140,18 @@ class RoundtripModel(nn.Module):
         )
 
     def decode(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        """What G says about x given z, for the observation model; `(rows, noise.n_outputs)`."""
+        """Return the parameters of p(x | z) that G computes from z, `(rows, noise.n_outputs)`."""
         return self.generator(beside(z, context).to(dtype_of(self.generator)))
 
     def generate(self, z: Tensor, context: Tensor | None = None) -> Tensor:
-        """E(x | z), which is G(z) in the paper: `(rows, latent_dim)` → `(rows, features)`."""
+        """Return E(x | z), G(z) in the paper: `(rows, latent_dim)` → `(rows, features)`."""
         return self.noise.mean(self.decode(z, context))
 
     def encode(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """H(x), `(rows, features)` → `(rows, latent_dim)`: a start, not a maximiser."""
+        """Return H(x): `(rows, features)` → `(rows, latent_dim)`.
+
+        In general H(x) maximises neither p(x | z) nor p(x, z).
+        """
         outputs = self._encoded(x, context)
         return outputs[:, : self.latent_dim] if self.has_posterior else outputs
 
@@ -157,7 +160,10 @@ class RoundtripModel(nn.Module):
         return self.encoder(inputs.to(dtype_of(self.encoder)))
 
     def posterior(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Mean, `(rows, latent_dim)`, and lower Cholesky factor of the covariance of q(z | x)."""
+        """Return the mean of q(z | x) and the lower Cholesky factor of its covariance.
+
+        Their shapes are `(rows, latent_dim)` and `(rows, latent_dim, latent_dim)`.
+        """
         if not self.has_posterior:
             raise ValueError("this encoder gives a point, not a distribution of z")
         dim = self.latent_dim
@@ -171,16 +177,24 @@ class RoundtripModel(nn.Module):
         return mean, factor
 
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
-        """log p(x | z), one value per row, in float64."""
+        """Return log p(x | z), one value per row, in float64."""
         return self.noise.log_prob(self.decode(z).double(), x.double()).sum(-1)
 
     def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
-        """log p(x, z) = log p(x | z) + log p(z), one value per row, in float64."""
+        """Return log p(x, z) = log p(x | z) + log p(z), the integrand of eq. (4), in float64."""
         return self.log_likelihood(x, z) + self.prior.log_prob(z)
 
 
 class Conditioned(nn.Module):
-    """A network with one context for all rows: it takes `(rows, inputs)` and fills in the rest."""
+    """A network with the same context for all rows.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        Network that takes rows with their context.
+    context : Tensor
+        The context, `(context_dim,)`.
+    """
 
     context: Tensor
 
@@ -190,13 +204,15 @@ class Conditioned(nn.Module):
         self.register_buffer("context", context, persistent=False)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """The network's answer for rows with the context beside them."""
+        """Apply the network to rows with the context appended."""
         return self.network(beside(rows, self.context.expand(len(rows), -1)))
 
 
 def beside(values: Tensor, context: Tensor | None) -> Tensor:
-    """What a network takes: values `(rows, numbers)` with their context behind them.
+    """Append the context of each row to its values; the input of a conditional network.
 
+    Examples
+    --------
     >>> beside(torch.zeros(2, 3), torch.ones(2, 1)).shape
     torch.Size([2, 4])
     """
@@ -206,8 +222,10 @@ def beside(values: Tensor, context: Tensor | None) -> Tensor:
 
 
 def posterior_outputs(latent_dim: int) -> int:
-    """Numbers that H gives for a Gaussian q(z | x): a mean and a lower triangular matrix.
+    """Return the number of outputs of H for q(z | x): a mean and a lower triangular matrix.
 
+    Examples
+    --------
     >>> posterior_outputs(3)
     9
     """
@@ -215,5 +233,5 @@ def posterior_outputs(latent_dim: int) -> int:
 
 
 def dtype_of(network: nn.Module) -> torch.dtype:
-    """Each network is called in the precision of its own weights."""
+    """Return the dtype of a network's weights, in which it is called."""
     return next((p.dtype for p in network.parameters()), torch.get_default_dtype())

@@ -1,4 +1,4 @@
-"""The distribution of z: N(0, I) as in the paper, a fitted mixture of Gaussians, or your own."""
+"""The prior p(z) of eq. (4): N(0, I) as in the paper, a fitted mixture of Gaussians, or others."""
 
 import math
 from abc import ABC, abstractmethod
@@ -16,23 +16,22 @@ Randomness = np.random.RandomState | np.random.Generator
 
 CUBE_EDGE = 1e-10
 MOMENT_DRAWS = 4096
-"""Draws from which the moments of a distribution are taken that does not know them."""
+"""Draws that estimate the moments of a distribution without a formula for them."""
 
 
 class LatentDistribution(nn.Module, ABC):
-    """p(z). Subclasses implement `log_prob` and `sample`; training and scoring use what is here.
+    """Base class of distributions p(z); subclasses implement `log_prob` and `sample`.
 
-    Parameters that are trained (`nn.Parameter`) are trained with the networks by the likelihood
-    objective.
+    The likelihood objective trains the parameters (`nn.Parameter`) of a subclass with the networks.
 
-    Attributes
+    Parameters
     ----------
     latent_dim : int
         Dimension of z.
     """
 
     is_standard_normal = False
-    """Whether it is N(0, I), for which the closed form of eq. (12) holds."""
+    """Whether the distribution is N(0, I), for which the closed form of eq. (12) holds."""
 
     def __init__(self, latent_dim: int) -> None:
         super().__init__()
@@ -40,36 +39,41 @@ class LatentDistribution(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
-        """log p(z), one value per vector along the last axis, float64, differentiable in z."""
+        """Return log p(z), one float64 value per vector along the last axis; differentiable."""
 
     @abstractmethod
     def sample(self, n_samples: int, rng: Randomness) -> Tensor:
-        """Draws, `(n_samples, latent_dim)` float64 on the CPU, from a NumPy generator."""
+        """Draw z, `(n_samples, latent_dim)` float64 on the CPU, from a NumPy generator."""
 
     def log_kernel(self, z: Tensor) -> Tensor:
-        """log p(z) - log N(0 | 0, I) in the precision of z, for the bound of training."""
+        """Return log p(z) - log N(0 | 0, I) in the precision of z, for the bound of training."""
         constant = 0.5 * self.latent_dim * math.log(2 * math.pi)
         return (self.log_prob(z) + constant).to(z.dtype)
 
     def draw_like(self, codes: Tensor, rng: torch.Generator) -> Tensor:
-        """Draws in the shape, dtype and device of `codes`, from a torch generator, in training."""
+        """Draw z in the shape, dtype and device of `codes` from a torch generator, for training."""
         seed = int(torch.randint(2**31, (1,), generator=rng, device=rng.device))
         return self.sample(len(codes), np.random.RandomState(seed)).to(codes)
 
     def spread(self, n_codes: int, seed: int) -> Tensor:
-        """Codes that stand for p(z) in an average, `(n_codes, latent_dim)` float64 on the CPU."""
+        """Return codes that represent p(z), `(n_codes, latent_dim)` float64 on the CPU.
+
+        Subclasses may return quasi-random codes, which need not be independent.
+        """
         return self.sample(n_codes, np.random.RandomState(seed % 2**32))
 
     def moments(self) -> tuple[Tensor, Tensor]:
-        """Mean and lower Cholesky factor of the covariance, float64."""
+        """Return the mean and the lower Cholesky factor of the covariance, float64."""
         draws = self.sample(MOMENT_DRAWS, np.random.RandomState(0))
         covariance = torch.cov(draws.mT).reshape(self.latent_dim, self.latent_dim)
         return draws.mean(dim=0), torch.linalg.cholesky(covariance)
 
 
 class StandardNormal(LatentDistribution):
-    """N(0, I).
+    """N(0, I), the prior of the paper.
 
+    Examples
+    --------
     >>> prior = StandardNormal(2)
     >>> prior.log_prob(torch.zeros(3, 2)).shape, prior.sample(5, np.random.RandomState(0)).shape
     (torch.Size([3]), torch.Size([5, 2]))
@@ -78,27 +82,27 @@ class StandardNormal(LatentDistribution):
     is_standard_normal = True
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log N(z | 0, I)."""
+        """Return log N(z | 0, I)."""
         return -0.5 * z.double().square().sum(-1) - 0.5 * self.latent_dim * math.log(2 * math.pi)
 
     def sample(self, n_samples: int, rng: Randomness) -> Tensor:
-        """Standard normal draws."""
+        """Draw standard normal codes."""
         return torch.from_numpy(rng.standard_normal((n_samples, self.latent_dim)))
 
     def log_kernel(self, z: Tensor) -> Tensor:
-        """Without its constant."""
+        """Return log N(z | 0, I) without its constant."""
         return -0.5 * z.square().sum(-1)
 
     def draw_like(self, codes: Tensor, rng: torch.Generator) -> Tensor:
-        """Draws from torch's generator itself."""
+        """Draw with the torch generator itself."""
         return torch.randn(codes.shape, generator=rng, device=codes.device, dtype=codes.dtype)
 
     def spread(self, n_codes: int, seed: int) -> Tensor:
-        """Scrambled Sobol points; `n_codes` is a power of two."""
+        """Return scrambled Sobol points; `n_codes` must be a power of two."""
         return torch.special.ndtri(_cube(n_codes, self.latent_dim, seed)[:, 1:])
 
     def moments(self) -> tuple[Tensor, Tensor]:
-        """Zero and the identity."""
+        """Return zero and the identity."""
         identity = torch.eye(self.latent_dim, dtype=torch.float64)
         return torch.zeros_like(identity[0]), identity
 
@@ -109,11 +113,11 @@ class GaussianMixture(LatentDistribution):
     Parameters
     ----------
     weights : Tensor
-        `(components,)`, summing to 1.
+        Weights w_k, `(components,)`, which sum to 1.
     means : Tensor
-        `(components, latent_dim)`.
+        Means m_k, `(components, latent_dim)`.
     factors : Tensor
-        `(components, latent_dim, latent_dim)`, lower Cholesky factors of the covariances.
+        Lower Cholesky factors L_k, `(components, latent_dim, latent_dim)`.
 
     Examples
     --------
@@ -133,13 +137,13 @@ class GaussianMixture(LatentDistribution):
         self.register_buffer("factors", factors.double())
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log p(z), one value per vector along the last axis, in float64."""
+        """Return log p(z), one value per vector along the last axis, in float64."""
         components, dim = self.means.shape
         identity = torch.eye(dim, dtype=torch.float64, device=self.factors.device)
         inverse = torch.linalg.solve_triangular(
             self.factors, identity.expand_as(self.factors), upper=False
         )
-        # All components in one matrix product: L⁻¹(z - m) = L⁻¹z - L⁻¹m.
+        # One matrix product serves all components: L⁻¹(z - m) = L⁻¹z - L⁻¹m.
         standard = (
             z.double() @ inverse.flatten(0, 1).mT - (inverse @ self.means[..., None]).flatten()
         )
@@ -149,7 +153,7 @@ class GaussianMixture(LatentDistribution):
         return torch.logsumexp(constant - 0.5 * distance, dim=-1)
 
     def moments(self) -> tuple[Tensor, Tensor]:
-        """The mean and the lower Cholesky factor of the covariance of the whole mixture."""
+        """Return the mean and the lower Cholesky factor of the covariance of the mixture."""
         mean = self.weights @ self.means
         within = (self.weights[:, None, None] * self.factors @ self.factors.mT).sum(dim=0)
         apart = self.means - mean
@@ -157,17 +161,17 @@ class GaussianMixture(LatentDistribution):
         return mean, torch.linalg.cholesky(within + between)
 
     def sample(self, n_samples: int, rng: Randomness) -> Tensor:
-        """Draws, `(n_samples, latent_dim)` float64 on the CPU."""
+        """Draw z, `(n_samples, latent_dim)` float64 on the CPU."""
         weights = self.weights.cpu().numpy()
         chosen = rng.choice(len(weights), size=n_samples, p=weights / weights.sum())
         normal = rng.standard_normal((n_samples, self.latent_dim))
         return self._placed(torch.from_numpy(chosen), torch.from_numpy(normal))
 
     def spread(self, n_codes: int, seed: int) -> Tensor:
-        """Scrambled Sobol points; `n_codes` is a power of two.
+        """Return codes made from scrambled Sobol points; `n_codes` must be a power of two.
 
-        The first coordinate chooses the component, the others the place in it, so that points
-        that are spread evenly become codes that are spread like the mixture.
+        The first coordinate of a point chooses the component, the others the place in it, so that
+        evenly spread points give codes that are distributed like the mixture.
         """
         uniform = _cube(n_codes, self.latent_dim, seed)
         ends = torch.cumsum(self.weights.cpu(), dim=0)
@@ -175,20 +179,20 @@ class GaussianMixture(LatentDistribution):
         return self._placed(chosen, torch.special.ndtri(uniform[:, 1:]))
 
     def _placed(self, chosen: Tensor, normal: Tensor) -> Tensor:
-        """Standard normal vectors moved to the components that were chosen for them."""
+        """Move standard normal vectors to the components chosen for them."""
         means, factors = self.means.cpu()[chosen], self.factors.cpu()[chosen]
         return means + (factors @ normal[..., None])[..., 0]
 
 
 class Prior(Component, ABC):
-    """Settings of the distribution of z: what `Roundtrip(prior=...)` takes."""
+    """Base class of the settings of p(z), `Roundtrip(prior=...)`."""
 
     @abstractmethod
     def build(self, latent_dim: int) -> LatentDistribution:
-        """The distribution that training uses."""
+        """Return the distribution for training."""
 
     def restored(self, latent_dim: int, state: Mapping[str, Tensor]) -> LatentDistribution:
-        """The distribution that a model file holds, of which `state` is the state dict."""
+        """Rebuild the distribution of a model file from its state dict."""
         distribution = self.build(latent_dim)
         distribution.load_state_dict(state)
         return distribution
@@ -199,20 +203,25 @@ class NormalPrior(Prior):
     """N(0, I), as in the paper."""
 
     def build(self, latent_dim: int) -> StandardNormal:
-        """N(0, I)."""
+        """Return N(0, I)."""
         return StandardNormal(latent_dim)
 
 
 @dataclass(frozen=True, repr=False)
-class MixturePrior(Prior):
-    """A mixture of Gaussians fitted, after training with N(0, I), to where H puts the rows.
+class MixturePrior(Prior):  # numpydoc ignore=PR02
+    """A mixture of Gaussians, fitted to the codes of the rows after training with N(0, I).
 
-    It is kept if validation rows gain by it.
+    The mixture is used if it raises the likelihood of the validation rows.
 
     Parameters
     ----------
     components : int, default=16
-        Gaussians at most; fewer for small tables.
+        Largest number of Gaussians. Small tables get fewer.
+
+    Examples
+    --------
+    >>> MixturePrior().components
+    16
     """
 
     components: int = 16
@@ -222,18 +231,18 @@ class MixturePrior(Prior):
         check_integer("components", self.components, minimum=1)
 
     def build(self, latent_dim: int) -> StandardNormal:
-        """N(0, I), for training."""
+        """Return N(0, I), which training uses."""
         return StandardNormal(latent_dim)
 
     def restored(self, latent_dim: int, state: Mapping[str, Tensor]) -> LatentDistribution:
-        """The fitted mixture, or N(0, I) where validation rows did not gain by one."""
+        """Rebuild the fitted mixture, or N(0, I) if validation rejected the mixture."""
         if not state:
             return self.build(latent_dim)
         return GaussianMixture(state["weights"], state["means"], state["factors"])
 
 
 def _cube(n_points: int, latent_dim: int, seed: int) -> Tensor:
-    """Scrambled Sobol points in the unit cube, `(n_points, 1 + latent_dim)`."""
+    """Return scrambled Sobol points in the unit cube, `(n_points, 1 + latent_dim)`."""
     cube = SobolEngine(1 + latent_dim, scramble=True, seed=seed)
-    # Points on the faces of the cube would be infinitely far out.
+    # Points on the faces of the cube would become infinite codes.
     return cube.draw(n_points, dtype=torch.float64).clamp(CUBE_EDGE, 1 - CUBE_EDGE)

@@ -1,4 +1,4 @@
-"""Neural networks that the model is built from."""
+"""Networks G, H, D_x and D_z: fully connected, residual and convolutional."""
 
 from roundtrip.model.networks.base import ImageShape, Network, Sizes
 from roundtrip.model.networks.conv import Conv, ConvDiscriminator, ConvEncoder, ConvGenerator

@@ -1,4 +1,4 @@
-"""What every kind of network offers: G, H and D_x for given sizes."""
+"""Base class of network settings, which build G, H and D_x for given sizes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,19 +16,23 @@ ImageShape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What networks are built for.
+    """Sizes of the rows, codes and context that networks are built for.
 
     Attributes
     ----------
     features : int
-        Columns of x.
+        Number of features of x.
     latent_dim : int
         Dimension of z.
     context_dim : int
-        Numbers c per row that p(x | c) is conditioned on and that the network takes beside its
-        input; 0: none.
+        Length of the context c that is appended to the input of the network; 0 without a context.
     image_shape : tuple of int or None
         Height, width and channels if rows are flat images, channels last.
+
+    Examples
+    --------
+    >>> Sizes(features=784, latent_dim=10, image_shape=(28, 28, 1)).context_dim
+    0
     """
 
     features: int
@@ -38,28 +42,28 @@ class Sizes:
 
 
 class Network(Component, ABC):
-    """Settings of the networks: what `Roundtrip(network=...)` takes.
+    """Base class of the settings of networks, `Roundtrip(network=...)`.
 
-    Weights are drawn from `rng`, a CPU generator; never from torch's global state.
+    Initial weights are drawn from `rng`, a generator on the CPU, never from torch's global state.
     """
 
     local = False
-    """Whether a weight of H sees a few pixels of an image only."""
+    """Whether each weight of H sees only a few pixels of an image."""
 
     @abstractmethod
     def generator(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> nn.Module:
-        """G: `(rows, latent_dim + context_dim)` → `(rows, outputs)`, the context behind z."""
+        """Return G: z with its context, `(rows, latent_dim + context_dim)` → `(rows, outputs)`."""
 
     @abstractmethod
     def encoder(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> nn.Module:
-        """H: `(rows, features + context_dim)` → `(rows, outputs)`, the context behind x."""
+        """Return H: x with its context, `(rows, features + context_dim)` → `(rows, outputs)`."""
 
     def discriminator(
         self, sizes: Sizes, hidden: Sequence[int], *, rng: torch.Generator
     ) -> nn.Module:
-        """D_x: `(rows, features + context_dim)` → one score per row, `(rows, 1)`.
+        """Return D_x: `(rows, features + context_dim)` → one score per row, `(rows, 1)`.
 
-        Several batches may come side by side, `(rows, batches, features + context_dim)`. The
-        fully connected network of the paper unless a subclass has another.
+        The input may also hold several batches, `(rows, batches, features + context_dim)`. Unless a
+        subclass overrides this method, D_x is the paper's fully connected network.
         """
         return discriminator(sizes.features + sizes.context_dim, hidden, rng=rng)

@@ -1,13 +1,17 @@
 """Convolutional networks for images: G, H and D_x of the paper's Table S3, and lighter ones.
 
-Images come and go as flat rows, `(rows, height * width * channels)`, channels last, so that to all
-other parts an image is a row of features. Sides must divide by 4: both G and H halve or double them
-twice. The table's G names one transposed convolution where two are needed to get from 7 x 7 to
-28 x 28; here the first has 64 channels, the second those of the image, and the label is joined
-before both. Two fully connected layers of H follow each other without a nonlinearity in the table,
-which makes them one; here a leaky ReLU is between them. The table has batch norm in G and D_x;
-without it (`norm=False`) a row's output does not depend on a batch, and training by likelihood does
-not miss it.
+Images are flat rows, `(rows, height * width * channels)`, channels last, so that all other parts
+treat an image as a row of features. Height and width must be multiples of 4, because G doubles and
+H halves them twice.
+
+Differences from Table S3:
+
+- Its G has one transposed convolution, but 7 x 7 to 28 x 28 needs two. Here the first has 64
+  channels, the second those of the image, and the label is appended before both.
+- Its H has two fully connected layers without a nonlinearity in between, which are equivalent to
+  one. Here a leaky ReLU is between them.
+- Its G has batch norm, which is optional here. Without it (`norm=False`) the output of a row does
+  not depend on the batch, and training by likelihood is as good.
 """
 
 from collections.abc import Sequence
@@ -25,16 +29,21 @@ KERNEL, STRIDE, PADDING = 4, 2, 1
 
 
 @dataclass(frozen=True, repr=False)
-class Conv(Network):
+class Conv(Network):  # numpydoc ignore=PR02
     """Convolutional networks for images.
 
     Parameters
     ----------
     hidden : int, default=1024
-        Width of the fully connected hidden layer of G and of H. D_x has the first width of the
-        objective's ``discriminator_x``.
+        Width of the fully connected hidden layer of G and of H. The width in D_x is the first of
+        the objective's ``discriminator_x``.
     batch_norm : bool, default=False
-        Whether G has batch norm, as the paper's has.
+        Whether G has batch norm, as in the paper.
+
+    Examples
+    --------
+    >>> Conv(hidden=256).batch_norm
+    False
     """
 
     hidden: int = 1024
@@ -48,7 +57,7 @@ class Conv(Network):
         check_choice("batch_norm", self.batch_norm, (True, False))
 
     def generator(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> "ConvGenerator":
-        """G."""
+        """Return G."""
         shape = _shape_of_images(sizes)
         if outputs != sizes.features:
             raise ValueError(
@@ -65,7 +74,7 @@ class Conv(Network):
         )
 
     def encoder(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> "ConvEncoder":
-        """H."""
+        """Return H."""
         return ConvEncoder(
             _shape_of_images(sizes),
             outputs,
@@ -77,7 +86,7 @@ class Conv(Network):
     def discriminator(
         self, sizes: Sizes, hidden: Sequence[int], *, rng: torch.Generator
     ) -> "ConvDiscriminator":
-        """D_x."""
+        """Return D_x."""
         return ConvDiscriminator(
             _shape_of_images(sizes), context_dim=sizes.context_dim, hidden=hidden[0], rng=rng
         )
@@ -90,8 +99,29 @@ def _shape_of_images(sizes: Sizes) -> ImageShape:
 
 
 class ConvGenerator(nn.Module):
-    """Codes `(rows, latent_dim + context_dim)` → flat images in [0, 1]; the context at each stage.
+    """G for images: `(rows, latent_dim + context_dim)` → flat images in [0, 1].
 
+    The context enters every layer.
+
+    Parameters
+    ----------
+    latent_dim : int
+        Dimension of z.
+    shape : tuple of int
+        Height, width and channels of the images.
+    context_dim : int, default=0
+        Length of the context.
+    hidden : int, default=1024
+        Width of the first layer.
+    channels : tuple of int, default=(128, 64)
+        Channels of the inputs of the two transposed convolutions.
+    norm : bool, default=False
+        Whether to use batch norm.
+    rng : torch.Generator
+        Source of the initial weights.
+
+    Examples
+    --------
     >>> import torch
     >>> rng = torch.Generator().manual_seed(0)
     >>> G = ConvGenerator(5, (8, 8, 1), context_dim=3, hidden=16, rng=rng)
@@ -136,7 +166,7 @@ class ConvGenerator(nn.Module):
 
 
 class _Downward(nn.Module):
-    """Two convolutions and two fully connected layers; subclasses say where the context joins."""
+    """Two convolutions and two fully connected layers; subclasses append the context."""
 
     def __init__(
         self,
@@ -148,8 +178,8 @@ class _Downward(nn.Module):
         context_dim: int,
         rng: torch.Generator,
     ) -> None:
-        # `inputs` are those of the second convolution and of the last layer; `widths` are the
-        # hidden one and that of the outputs.
+        # `inputs` are the inputs of the second convolution and of the last layer; `widths` are
+        # the hidden width and the number of outputs.
         super().__init__()
         self.shape = shape
         self.first = _down(shape[2], channels[0], rng)
@@ -160,8 +190,25 @@ class _Downward(nn.Module):
 
 
 class ConvEncoder(_Downward):
-    """Flat images, perhaps with a context behind them → `(rows, outputs)`.
+    """H for images: flat images with their context → `(rows, outputs)`.
 
+    Parameters
+    ----------
+    shape : tuple of int
+        Height, width and channels of the images.
+    outputs : int
+        Number of outputs.
+    context_dim : int, default=0
+        Length of the context.
+    hidden : int, default=1024
+        Width of the fully connected hidden layer.
+    channels : tuple of int, default=(64, 64)
+        Channels of the two convolutions.
+    rng : torch.Generator
+        Source of the initial weights.
+
+    Examples
+    --------
     >>> import torch
     >>> H = ConvEncoder((8, 8, 1), 5, hidden=16, rng=torch.Generator().manual_seed(0))
     >>> H(torch.zeros(2, 64)).shape
@@ -191,10 +238,25 @@ class ConvEncoder(_Downward):
 
 
 class ConvDiscriminator(_Downward):
-    """Flat images with a context behind them → one real-or-fake score per row, `(rows, 1)`.
+    """D_x for images: flat images with their context → one score per row, `(rows, 1)`.
 
-    Several batches may be judged side by side, as by `discriminator`.
+    The input may also hold several batches, as for `discriminator`.
 
+    Parameters
+    ----------
+    shape : tuple of int
+        Height, width and channels of the images.
+    context_dim : int, default=0
+        Length of the context.
+    hidden : int, default=1024
+        Width of the fully connected hidden layer.
+    channels : tuple of int, default=(32, 64)
+        Channels of the two convolutions.
+    rng : torch.Generator
+        Source of the initial weights.
+
+    Examples
+    --------
     >>> import torch
     >>> D = ConvDiscriminator((8, 8, 1), rng=torch.Generator().manual_seed(0))
     >>> D(torch.zeros(3, 2, 64)).shape
@@ -217,7 +279,7 @@ class ConvDiscriminator(_Downward):
         )
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Judge each row; every batch is normalised by its own statistics."""
+        """Score each row; batch norm uses the statistics of each batch alone."""
         if rows.ndim == 3:
             return torch.stack([self(batch) for batch in rows.unbind(dim=1)], dim=1)
         image, context = _image(rows, self.shape)
@@ -229,15 +291,15 @@ class ConvDiscriminator(_Downward):
 
 
 def _image(rows: Tensor, shape: ImageShape) -> tuple[Tensor, Tensor]:
-    """The images of flat rows, `(rows, channels, height, width)`, and what comes behind them."""
+    """Split flat rows into images, `(rows, channels, height, width)`, and their context."""
     height, width, colours = shape
     flat, context = rows.tensor_split([height * width * colours], dim=1)
-    # A view, whose memory is already in the order that convolutions on a CPU like best.
+    # A view in channels-last memory order, in which convolutions are fastest on a CPU.
     return flat.reshape(-1, height, width, colours).permute(0, 3, 1, 2), context
 
 
 def _with_channels(image: Tensor, context: Tensor) -> Tensor:
-    """The image with one constant channel for each number of its context."""
+    """Append one constant channel for each number of the context."""
     planes = context[:, :, None, None].expand(-1, -1, *image.shape[-2:])
     return torch.cat([image, planes], dim=1)
 

@@ -1,4 +1,4 @@
-"""D_x and D_z for tables, as in the authors' own experiments."""
+"""D_x and D_z of eq. (13) for tables, as in the authors' code."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,28 @@ from roundtrip.model.networks.layers import leaky_relu, linear
 def discriminator(
     in_features: int, hidden: Sequence[int], *, rng: torch.Generator
 ) -> nn.Sequential:
-    """Network from `(rows, in_features)` to one real-or-fake score a row, `(rows, 1)`.
+    """Return a network from `(rows, in_features)` to one score per row, `(rows, 1)`.
 
-    Several batches may be judged side by side: `(rows, batches, in_features)` gives
-    `(rows, batches, 1)`, with each batch normalised by its own statistics.
+    The input may also hold several batches: `(rows, batches, in_features)` gives
+    `(rows, batches, 1)`, and batch norm uses the statistics of each batch alone.
 
-    The first layer is leaky ReLU, the later ones are batch-normalised tanh, as in the authors'
-    own experiments.
+    Parameters
+    ----------
+    in_features : int
+        Number of inputs.
+    hidden : sequence of int
+        Widths of the hidden layers. The first is leaky ReLU, the others are batch norm and tanh, as
+        in the authors' code.
+    rng : torch.Generator
+        Source of the initial weights.
 
+    Returns
+    -------
+    torch.nn.Sequential
+        The network.
+
+    Examples
+    --------
     >>> import torch
     >>> D = discriminator(5, hidden=(16, 16), rng=torch.Generator().manual_seed(0))
     >>> D(torch.zeros(3, 5)).shape
@@ -33,9 +47,14 @@ def discriminator(
 
 
 class BatchNorm(nn.Module):
-    """Batch norm of the current batch, for `(rows, width)` or `(rows, batches, width)`.
+    """Batch norm by the current batch, for `(rows, width)` or `(rows, batches, width)`.
 
-    It keeps no running statistics: a discriminator is only ever used in training.
+    It keeps no running statistics, because discriminators are used in training only.
+
+    Parameters
+    ----------
+    width : int
+        Number of features.
     """
 
     def __init__(self, width: int) -> None:
@@ -46,7 +65,7 @@ class BatchNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Normalise each batch over its rows."""
         batches = x.shape[1] if x.ndim == 3 else 1
-        # Batches side by side are to batch norm just more columns: one call serves them all.
+        # Several batches are more columns to batch norm, so that one call normalises all of them.
         columns = nn.functional.batch_norm(
             x.reshape(len(x), -1),
             running_mean=None,

@@ -1,4 +1,4 @@
-"""Which weights of a network lie between hidden layers: they are trained in their own way."""
+"""The weight matrices between hidden layers, which Muon trains."""
 
 from typing import cast
 
@@ -8,7 +8,7 @@ from roundtrip.model.networks.residual import ResidualMLP
 
 
 def hidden_weights(network: nn.Module) -> list[nn.Parameter]:
-    """The matrices from hidden layer to hidden layer of a `ResidualMLP` or an `mlp`; else none."""
+    """Return the matrices between hidden layers of a `ResidualMLP` or `mlp`, otherwise none."""
     if isinstance(network, ResidualMLP):
         return [weight for weight in network.blocks.parameters() if weight.ndim == 2]
     if not isinstance(network, nn.Sequential):

@@ -1,4 +1,4 @@
-"""Layers that several networks share, with weights drawn from a given generator."""
+"""Layers that several networks share, with initial weights from a given generator."""
 
 import torch
 from torch import nn
@@ -7,13 +7,13 @@ LEAKY_SLOPE = 0.2
 
 
 def leaky_relu() -> nn.LeakyReLU:
-    """A leaky ReLU with the slope of the authors' code."""
-    return nn.LeakyReLU(LEAKY_SLOPE, inplace=True)  # the sign survives, so backward still works
+    """Return a leaky ReLU with the slope of the authors' code."""
+    return nn.LeakyReLU(LEAKY_SLOPE, inplace=True)  # backward needs only the sign, which is kept
 
 
 def linear(in_features: int, out_features: int, rng: torch.Generator) -> nn.Linear:
-    """A linear layer with Glorot weights and zero biases, drawn from `rng`."""
-    # skip_init: the default initialisation would draw from torch's global random state.
+    """Return a linear layer with Glorot-uniform weights from `rng` and zero biases."""
+    # skip_init, because the default initialisation draws from torch's global state.
     layer = nn.utils.skip_init(nn.Linear, in_features, out_features)
     nn.init.xavier_uniform_(layer.weight, generator=rng)
     nn.init.zeros_(layer.bias)

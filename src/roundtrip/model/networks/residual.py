@@ -1,4 +1,4 @@
-"""Residual networks for tables: deep enough to bend sharply, easy to train fast."""
+"""Residual networks, the default for tables: G and H that start as linear maps."""
 
 from dataclasses import dataclass
 
@@ -11,32 +11,37 @@ from roundtrip.parameters import check_integer
 
 
 @dataclass(frozen=True, repr=False)
-class Residual(Network):
-    """Residual networks: a linear map plus blocks that begin at zero.
+class Residual(Network):  # numpydoc ignore=PR02
+    """Residual networks: a linear map plus residual blocks, which add nothing before training.
 
     Parameters
     ----------
     width : int, default=128
-        Width of the blocks of G and H.
+        Width of the residual blocks of G and of H.
     blocks : int, default=3
-        Residual blocks of G and of H.
+        Number of residual blocks of G and of H.
+
+    Examples
+    --------
+    >>> Residual(width=64).blocks
+    3
     """
 
     width: int = 128
     blocks: int = 3
 
     def check(self) -> None:
-        """Check both numbers."""
+        """Check both settings."""
         check_integer("width", self.width, minimum=1)
         check_integer("blocks", self.blocks, minimum=1)
 
     def generator(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> "ResidualMLP":
-        """G, whose first outputs, where the features lie, begin as a linear map."""
+        """Return G, whose first outputs, the locations of the features, start as a linear map."""
         inputs = sizes.latent_dim + sizes.context_dim
         return self._network(inputs, outputs, sizes.features, rng)
 
     def encoder(self, sizes: Sizes, outputs: int, *, rng: torch.Generator) -> "ResidualMLP":
-        """H, which begins as a linear map."""
+        """Return H, which starts as a linear map."""
         return self._network(sizes.features + sizes.context_dim, outputs, outputs, rng)
 
     def _network(
@@ -55,10 +60,25 @@ class Residual(Network):
 class ResidualMLP(nn.Module):
     """`(rows, in_features)` → `(rows, out_features)` by blocks ``h + W₂ silu(W₁ norm(h))``.
 
-    The last layer also sees the input itself. Blocks start as the identity and the last layer at
-    zero, but for a linear map of the input to the first `linear_outputs` outputs, which is all that
-    the network is before training.
+    The last layer also takes the input of the network. The blocks start as the identity and the
+    last layer at zero, except for a linear map of the input to the first outputs. Before training
+    the network is this linear map.
 
+    Parameters
+    ----------
+    in_features, out_features : int
+        Number of inputs and of outputs.
+    width : int
+        Width of the blocks.
+    blocks : int
+        Number of blocks.
+    linear_outputs : int
+        Number of outputs that start as a linear map; the others start at zero.
+    rng : torch.Generator
+        Source of the initial weights.
+
+    Examples
+    --------
     >>> import torch
     >>> rng = torch.Generator().manual_seed(0)
     >>> G = ResidualMLP(2, 5, width=16, blocks=2, linear_outputs=3, rng=rng)
@@ -93,7 +113,7 @@ class ResidualMLP(nn.Module):
 
     @property
     def direct(self) -> Tensor:
-        """The part of the last layer that sees the input, `(out_features, in_features)`."""
+        """Weights of the last layer for the input, `(out_features, in_features)`."""
         return self.last.weight[:, -self.first.in_features :]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -101,7 +121,7 @@ class ResidualMLP(nn.Module):
         hidden = self.first(x)
         for block in self.blocks:
             hidden = hidden + block(hidden)
-        # Side by side: a sum of two layers would pass over all outputs once more, and back.
+        # One layer of both inputs: a sum of two layers takes one more pass over all outputs.
         outputs: Tensor = self.last(torch.cat([self.normed(hidden), x], dim=-1))
         return outputs
 

@@ -1,4 +1,4 @@
-"""Observation models p(x | z): how data scatters around what G generates."""
+"""Observation models p(x | z): the paper's Gaussian, eq. (3), and more flexible ones."""
 
 from roundtrip.model.noise.base import LARGEST_SIGMA, SMALLEST_SIGMA, Noise, ObservationModel
 from roundtrip.model.noise.gaussian import (

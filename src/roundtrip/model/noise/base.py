@@ -1,4 +1,4 @@
-"""What every observation model p(x | z) offers."""
+"""Base class of observation models p(x | z), and of their settings."""
 
 from abc import ABC, abstractmethod
 
@@ -8,22 +8,23 @@ from torch import Tensor, nn
 from roundtrip.parameters import Component
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-7, 1e7
-"""Beyond these, residuals over sigma lose their digits in float64."""
+"""Limits of sigma, beyond which residuals over sigma lose precision in float64."""
 
 
 class ObservationModel(nn.Module, ABC):
-    """p(x | z) as a product over the features, each a simple distribution that G describes.
+    """Base class of p(x | z) = Π_j p(x_j | z), whose parameters are the outputs of G.
 
-    Because it is a product, features can be left out or looked at one by one. Subclasses set the
-    two attributes and implement `log_prob`, `mean` and `sample`; `start` if they can use the data.
+    Because of the product form, features can be left out or evaluated one by one. Subclasses set
+    the two attributes and implement `log_prob`, `mean` and `sample`, and `start` if their initial
+    state depends on the data.
 
     Attributes
     ----------
     features : int
-        Columns of x.
+        Number of features of x.
     n_outputs : int
-        Numbers that G has to give per row; the first `features` of them are where the features
-        lie.
+        Number of outputs of G per row. The first `features` of them are the locations of the
+        features.
     """
 
     features: int
@@ -31,43 +32,63 @@ class ObservationModel(nn.Module, ABC):
 
     @property
     def sigma(self) -> Tensor | None:
-        """Standard deviation of Gaussian noise around G(z), if it is that with the same width for
-        all z: `()` or `(features,)`. None for all other noise.
+        """Standard deviation of Gaussian noise that does not depend on z, `()` or `(features,)`.
+
+        None for all other noise.
         """
         return None
 
     def start(self, data: Tensor, width: float) -> None:
-        """Prepare for training on `(rows, features)` data that scatters by about `width`."""
+        """Set the initial state from training rows, `(rows, features)`, and a width of noise."""
 
     @abstractmethod
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """log p(x_j | z) of each feature, `(..., features)`.
+        """Return log p(x_j | z) of each feature, `(..., features)`.
 
-        `outputs` `(..., n_outputs)` is what G makes of z, `x` is `(..., features)`; leading axes
-        broadcast.
+        Parameters
+        ----------
+        outputs : Tensor
+            Outputs of G, `(..., n_outputs)`.
+        x : Tensor
+            Rows, `(..., features)`, whose leading axes broadcast with those of `outputs`.
+
+        Returns
+        -------
+        Tensor
+            One log density per feature, differentiable in `outputs` and `x`.
         """
 
     @abstractmethod
     def mean(self, outputs: Tensor) -> Tensor:
-        """E(x | z), `(..., features)`."""
+        """Return E(x | z), `(..., features)`."""
 
     @abstractmethod
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
-        """One draw of x per row of outputs, `(rows, features)`; `rng` is on the CPU."""
+        """Draw one x per row of outputs, `(rows, features)`; `rng` is on the CPU."""
 
 
 class Noise(Component, ABC):
-    """Settings of an observation model: what `Roundtrip(noise=...)` takes."""
+    """Base class of the settings of an observation model, `Roundtrip(noise=...)`."""
 
     @abstractmethod
     def build(self, features: int, floor: Tensor) -> ObservationModel:
-        """A new observation model for `features` columns.
+        """Return a new observation model.
 
-        `floor`, `(features,)`, is the width per column below which noise would only follow its
-        rounding.
+        Parameters
+        ----------
+        features : int
+            Number of features of x.
+        floor : Tensor
+            Smallest width of the noise of each feature, `(features,)`. Below it, noise would only
+            fit rounding.
+
+        Returns
+        -------
+        ObservationModel
+            The observation model, on the CPU.
         """
 
 
 def normal(like: Tensor, rng: torch.Generator) -> Tensor:
-    """Standard normal numbers in the shape, dtype and device of `like`, from a CPU `rng`."""
+    """Draw standard normal numbers in the shape, dtype and device of `like` from a CPU `rng`."""
     return torch.randn(like.shape, generator=rng, dtype=like.dtype).to(like.device)

@@ -1,4 +1,4 @@
-"""Gaussian observation models: constant width (the paper's, and one a feature) or sigma(z)."""
+"""Gaussian observation models: the paper's, eq. (3), one sigma per feature, and sigma(z)."""
 
 import math
 from dataclasses import dataclass
@@ -20,10 +20,24 @@ HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def isotropic_log_prob(squared_residual: Tensor, sigma: Tensor | float, features: int) -> Tensor:
-    """log N(x | G(z), sigma² I) from ``|x - G(z)|²``, the observation model of eq. (3).
+    """Return log N(x | G(z), sigma² I), the observation model of eq. (3).
 
-    It takes the squared residual so that many sigmas share one evaluation of G; shapes broadcast.
+    Parameters
+    ----------
+    squared_residual : Tensor
+        The squared distance ``|x - G(z)|²``. Many sigmas can share one evaluation of G.
+    sigma : Tensor or float
+        Standard deviations, which broadcast with `squared_residual`.
+    features : int
+        Number n of features.
 
+    Returns
+    -------
+    Tensor
+        Log densities.
+
+    Examples
+    --------
     >>> import torch
     >>> isotropic_log_prob(torch.tensor([0.0, 1.0]), 1.0, features=2)
     tensor([-1.8379, -2.3379])
@@ -35,15 +49,21 @@ def isotropic_log_prob(squared_residual: Tensor, sigma: Tensor | float, features
 
 
 class ConstantGaussian(ObservationModel):
-    """N(x | G(z), diag(sigma²)) with one sigma for all features (the paper's) or one for each.
+    """N(x | G(z), diag(sigma²)) with one sigma for all features, eq. (3), or one per feature.
 
     Parameters
     ----------
-    features : columns of x.
-    sigma : standard deviation to begin with.
-    per_feature : a sigma for each feature ("diagonal") instead of one ("isotropic").
-    floor : sigma never gets smaller while it is learnt, `(features,)` or a number.
+    features : int
+        Number of features of x.
+    sigma : float, default=1.0
+        Initial standard deviation.
+    per_feature : bool, default=False
+        Whether every feature has its own sigma ("diagonal") or all share one ("isotropic").
+    floor : Tensor or float, default=0.0
+        Smallest sigma, a number or `(features,)`.
 
+    Examples
+    --------
     >>> import torch
     >>> noise = ConstantGaussian(2, sigma=1.0)
     >>> noise.log_prob(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]])).detach()
@@ -72,7 +92,7 @@ class ConstantGaussian(ObservationModel):
 
     @property
     def per_feature(self) -> bool:
-        """Whether every feature has a sigma of its own."""
+        """Whether every feature has its own sigma."""
         return self.log_sigma.ndim == 1
 
     @property
@@ -82,38 +102,43 @@ class ConstantGaussian(ObservationModel):
 
     @torch.no_grad()
     def set_sigma(self, sigma: float) -> None:
-        """Make all sigmas one number."""
+        """Set sigma of all features."""
         sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
         self.log_sigma.fill_(math.log(sigma))
 
     def start(self, data: Tensor, width: float) -> None:
-        """Begin with sigma = width, unless sigma is fixed."""
+        """Start with sigma = width, unless sigma is fixed."""
         if self.log_sigma.requires_grad:
             self.set_sigma(width)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """log N(x_j | G(z)_j, sigma_j²), `(..., features)`."""
+        """Return log N(x_j | G(z)_j, sigma_j²), `(..., features)`."""
         sigma = self.sigma
         return -0.5 * ((x - outputs) / sigma).square() - sigma.log() - HALF_LOG_2PI
 
     def mean(self, outputs: Tensor) -> Tensor:
-        """G(z) itself."""
+        """Return G(z)."""
         return outputs
 
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
-        """G(z) plus noise."""
+        """Draw x = G(z) + ε, eq. (3)."""
         return outputs + self.sigma * normal(outputs.double(), rng)
 
 
 @dataclass(frozen=True, repr=False)
-class Isotropic(Noise):
+class Isotropic(Noise):  # numpydoc ignore=PR02
     """N(x | G(z), sigma² I), eq. (3): the noise of the paper.
 
     Parameters
     ----------
     sigma : float or "auto", default="auto"
-        Standard deviation in scaled units. "auto": learnt with the networks; the adversarial
-        objective chooses it by validation.
+        Standard deviation in scaled units. "auto" is learnt with the networks, or chosen by
+        validation for the adversarial objective.
+
+    Examples
+    --------
+    >>> Isotropic(sigma=0.1).sigma
+    0.1
     """
 
     sigma: float | Literal["auto"] = "auto"
@@ -123,18 +148,23 @@ class Isotropic(Noise):
         check_sigma(self.sigma)
 
     def build(self, features: int, floor: Tensor) -> ConstantGaussian:
-        """One sigma for all features."""
+        """Return noise with one sigma for all features."""
         return _constant(features, self.sigma, floor, per_feature=False)
 
 
 @dataclass(frozen=True, repr=False)
-class Diagonal(Noise):
+class Diagonal(Noise):  # numpydoc ignore=PR02
     """N(x | G(z), diag(sigma²)), one sigma per feature.
 
     Parameters
     ----------
     sigma : float or "auto", default="auto"
-        Standard deviation of every feature in scaled units; "auto": learnt with the networks.
+        Standard deviation of every feature in scaled units. "auto" is learnt with the networks.
+
+    Examples
+    --------
+    >>> Diagonal().sigma
+    'auto'
     """
 
     sigma: float | Literal["auto"] = "auto"
@@ -144,12 +174,12 @@ class Diagonal(Noise):
         check_sigma(self.sigma)
 
     def build(self, features: int, floor: Tensor) -> ConstantGaussian:
-        """One sigma per feature."""
+        """Return noise with one sigma per feature."""
         return _constant(features, self.sigma, floor, per_feature=True)
 
 
 def check_sigma(sigma: float | Literal["auto"]) -> None:
-    """Refuse a width that is not "auto" and not a usable number."""
+    """Raise `ValueError` unless sigma is "auto" or a number within the limits."""
     if not is_auto(sigma):
         check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
 
@@ -159,7 +189,7 @@ def _constant(
 ) -> ConstantGaussian:
     first = 1.0 if sigma == "auto" else sigma
     noise = ConstantGaussian(features, sigma=first, per_feature=per_feature, floor=floor)
-    # A sigma that was asked for stays.
+    # A given sigma is not trained.
     return noise.requires_grad_(sigma == "auto")
 
 
@@ -168,13 +198,22 @@ class Heteroscedastic(Noise):
     """N(x_j | mean_j(z), sigma_j(z)²): Gaussian noise whose widths depend on z."""
 
     def build(self, features: int, floor: Tensor) -> "HeteroscedasticGaussian":
-        """A mean and a width per feature from G."""
+        """Return noise whose mean and width per feature are outputs of G."""
         return HeteroscedasticGaussian(features, floor=floor)
 
 
 class HeteroscedasticGaussian(ObservationModel):
     """N(x_j | mean_j(z), sigma_j(z)²): G gives a mean and a width for each feature.
 
+    Parameters
+    ----------
+    features : int
+        Number of features of x.
+    floor : Tensor or float, default=1e-3
+        Smallest sigma, a number or `(features,)`.
+
+    Examples
+    --------
     >>> import torch
     >>> noise = HeteroscedasticGaussian(3)
     >>> noise.log_prob(torch.zeros(5, noise.n_outputs), torch.zeros(5, 3)).shape
@@ -193,20 +232,20 @@ class HeteroscedasticGaussian(ObservationModel):
 
     @torch.no_grad()
     def start(self, data: Tensor, width: float) -> None:
-        """Begin with sigma = width."""
+        """Start with sigma = width."""
         self.first_raw.fill_(inverse_softplus(width))
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """log N(x_j | mean_j, sigma_j²), `(..., features)`."""
+        """Return log N(x_j | mean_j, sigma_j²), `(..., features)`."""
         mean, sigma = self._split(outputs)
         return -0.5 * ((x - mean) / sigma).square() - sigma.log() - HALF_LOG_2PI
 
     def mean(self, outputs: Tensor) -> Tensor:
-        """The means."""
+        """Return the means."""
         return outputs[..., : self.features]
 
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
-        """The means plus noise of the widths."""
+        """Draw x around the means."""
         mean, sigma = self._split(outputs)
         return mean + sigma * normal(mean, rng)
 
@@ -216,8 +255,10 @@ class HeteroscedasticGaussian(ObservationModel):
 
 
 def inverse_softplus(value: float) -> float:
-    """What softplus makes `value` of.
+    """Return y with softplus(y) = `value`.
 
+    Examples
+    --------
     >>> round(inverse_softplus(math.log(2)), 6)
     0.0
     """

@@ -1,11 +1,11 @@
-"""A mixture for each feature given z: Gaussians that G moves, and fixed boxes that G weighs.
+"""Mixture noise: for each feature, Gaussians given by G and fixed boxes weighted by G.
 
-Real columns have spikes, rounded values and hard edges. A Gaussian around G(z) can only blur them,
-and a network that has to move a narrow Gaussian onto each of a hundred spikes learns slowly. So
-part of the components stand still: soft boxes, placed on the column's values before training and
-shared by all z, of which G gives the weights. A box is ``(σ((x-a+w)/s) - σ((x-a-w)/s)) / 2w``, a
-uniform density of half-width w with edges as soft as s; rounded data that was spread over its
-rounding interval is made of just such boxes.
+Real columns have spikes, rounded values and hard edges. A Gaussian around G(z) only blurs them, and
+a network that must move a narrow Gaussian onto each of a hundred spikes learns slowly. Therefore
+some components do not depend on z: soft boxes, which are placed on the values of the column before
+training. G gives only their weights. A box is ``(σ((x-a+w)/s) - σ((x-a-w)/s)) / 2w`` with the
+logistic function σ: a uniform density of half-width w whose edges have softness s. Dequantised
+columns consist of such boxes.
 """
 
 from dataclasses import dataclass
@@ -20,21 +20,28 @@ from roundtrip.model.noise.mixture_density import MixtureLogDensity
 from roundtrip.parameters import check_integer
 
 FIRST_BOX_SHARE = 0.1
+"""Weight of all boxes together before training."""
 
 FIRST_SPREAD = 1.5
-"""Moving components start evenly spread over this many of their widths either side."""
+"""The Gaussians start evenly spread over this many of their widths on either side of G(z)."""
 
 
 @dataclass(frozen=True, repr=False)
-class Mixture(Noise):
-    """A mixture per feature given z: Gaussians that G moves and boxes that G weighs.
+class Mixture(Noise):  # numpydoc ignore=PR02
+    """A mixture of Gaussians and boxes per feature, with parameters that depend on z.
 
     Parameters
     ----------
     gaussians : int, default=6
-        Gaussians per feature whose means and widths depend on z.
+        Number of Gaussians per feature. Their weights, means and widths depend on z.
     boxes : int, default=32
-        Soft boxes per feature whose places and widths are learnt but do not depend on z.
+        Number of soft boxes per feature. Their places and widths are learnt, but only their weights
+        depend on z.
+
+    Examples
+    --------
+    >>> Mixture(boxes=16).gaussians
+    6
     """
 
     gaussians: int = 6
@@ -46,7 +53,7 @@ class Mixture(Noise):
         check_integer("boxes", self.boxes, minimum=0)
 
     def build(self, features: int, floor: Tensor) -> "MixtureNoise":
-        """A new mixture."""
+        """Return a new mixture."""
         return MixtureNoise(features, moving=self.gaussians, fixed=self.boxes, floor=floor)
 
 
@@ -55,11 +62,17 @@ class MixtureNoise(ObservationModel):
 
     Parameters
     ----------
-    features : columns of x.
-    moving : Gaussians a feature whose means and widths G gives.
-    fixed : soft boxes a feature whose places and widths are learnt but the same for all z.
-    floor : smallest width of a component, `(features,)` or a number.
+    features : int
+        Number of features of x.
+    moving : int, default=4
+        Number of Gaussians per feature, whose means and widths G gives.
+    fixed : int, default=16
+        Number of soft boxes per feature, whose places and widths do not depend on z.
+    floor : Tensor or float, default=1e-3
+        Smallest width of a component, a number or `(features,)`.
 
+    Examples
+    --------
     >>> import torch
     >>> noise = MixtureNoise(3, moving=2, fixed=4)
     >>> noise.n_outputs
@@ -94,7 +107,7 @@ class MixtureNoise(ObservationModel):
 
     @torch.no_grad()
     def start(self, data: Tensor, width: float) -> None:
-        """Moving components of about this width; boxes on the cells between quantiles."""
+        """Start with Gaussians of about this width, and boxes on the cells between quantiles."""
         self.first_width.fill_(width)
         self.first_raw.fill_(inverse_softplus(width))
         levels = torch.linspace(0, 1, self.fixed + 1, dtype=data.dtype, device=data.device)
@@ -106,20 +119,20 @@ class MixtureNoise(ObservationModel):
         self.log_softness.copy_(half.log() - 1)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """log p(x_j | z), `(..., features)`, in the precision of `outputs` and x."""
+        """Return log p(x_j | z), `(..., features)`, in the precision of `outputs` and `x`."""
         logits, mean, sigma = self._split(outputs)
         boxes = (part.to(mean.dtype) for part in (self.centres, *self._box_shape()))
         result: Tensor = MixtureLogDensity.apply(logits, mean, sigma, *boxes, x[..., None])
         return result
 
     def mean(self, outputs: Tensor) -> Tensor:
-        """E(x | z)."""
+        """Return E(x | z)."""
         logits, mean, _ = self._split(outputs)
         centres = self.centres.expand(*mean.shape[:-1], self.fixed)
         return (torch.softmax(logits, dim=-1) * torch.cat([mean, centres], dim=-1)).sum(-1)
 
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
-        """A component by its weight, then a draw from it; `(rows, features)`."""
+        """Choose a component by its weight and draw from it; `(rows, features)`."""
         logits, mean, sigma = self._split(outputs)
         like = mean[..., 0]
         chosen = _categorical(logits, rng)
@@ -128,7 +141,7 @@ class MixtureNoise(ObservationModel):
         gaussian = gaussian + sigma.gather(-1, which)[..., 0] * normal(like, rng)
         if not self.fixed:
             return gaussian
-        # A soft box is the sum of a uniform and a logistic number.
+        # A soft box is the density of the sum of a uniform and a logistic variable.
         uniform, level = (
             torch.rand(like.shape, generator=rng, dtype=like.dtype).to(like.device)
             for _ in range(2)
@@ -142,8 +155,8 @@ class MixtureNoise(ObservationModel):
         return torch.where(chosen >= self.moving, box, gaussian)
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of all components, means and widths of the moving ones."""
-        # `tensor_split` would fill an array of zeros for each part on the way back.
+        """Return the logits of all components and the means and widths of the Gaussians."""
+        # Not `tensor_split`, whose backward fills an array of zeros for each part.
         location, rest = outputs.split([self.features, self.n_outputs - self.features], dim=-1)
         rest = rest.unflatten(-1, (self.features, -1))
         logits, shift, raw = rest.split([self.moving + self.fixed, self.moving, self.moving], -1)
@@ -152,12 +165,12 @@ class MixtureNoise(ObservationModel):
         return logits + self.first_logits, mean, sigma
 
     def _box_shape(self) -> tuple[Tensor, Tensor]:
-        """Half-widths and softness of the boxes, `(features, fixed)`."""
+        """Return half-widths and softness of the boxes, `(features, fixed)`."""
         return self.log_widths.exp() + self.floor, self.log_softness.exp() + self.floor / 4
 
 
 def _categorical(logits: Tensor, rng: torch.Generator) -> Tensor:
-    """An index along the last axis for every entry of the others (the Gumbel trick)."""
+    """Draw an index along the last axis for every entry of the others, by the Gumbel trick."""
     level = torch.rand(logits.shape, generator=rng, dtype=torch.float64)
     gumbel = -torch.log(-torch.log(level.clamp(1e-300, 1 - 1e-16)))
     return (logits.double() + gumbel.to(logits.device)).argmax(dim=-1)

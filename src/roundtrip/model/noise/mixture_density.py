@@ -1,7 +1,8 @@
-"""Log density of a mixture of Gaussians and soft boxes, with its derivatives written by hand.
+"""Log density of a mixture of Gaussians and soft boxes, with hand-written derivatives.
 
-Half of a training step was spent in this one formula, on a dozen passes over an array of rows ×
-features × components; by hand there are fewer, and nothing is kept that can be had again cheaply.
+With automatic differentiation this formula takes half of a training step, in a dozen passes over an
+array of rows × features × components. The derivatives here need fewer passes and keep only what is
+expensive to compute again.
 """
 
 from typing import Any
@@ -13,15 +14,15 @@ from torch.autograd.function import once_differentiable
 from roundtrip.model.noise.gaussian import HALF_LOG_2PI
 
 NEGLIGIBLE = -60.0
-"""Below e^-60 of the rest nothing is lost, and processors take long for the smallest numbers."""
+"""Exponents are cut off here: smaller terms do not count, and denormal numbers are slow."""
 
 
 class MixtureLogDensity(torch.autograd.Function):
-    """log Σ_c softmax(logits)_c p_c(x): first the Gaussians, then the soft boxes.
+    """log Σ_c softmax(logits)_c p_c(x), where c counts the Gaussians first, then the soft boxes.
 
     Shapes: logits `(..., features, gaussians + boxes)`, mean and sigma `(..., features,
     gaussians)`, centre, half and soft of the boxes `(features, boxes)`, x `(..., features, 1)`,
-    with perhaps fewer leading dimensions. Result `(..., features)`.
+    which may have fewer leading dimensions. The result is `(..., features)`.
     """
 
     @staticmethod
@@ -35,7 +36,7 @@ class MixtureLogDensity(torch.autograd.Function):
         soft: Tensor,
         x: Tensor,
     ) -> Tensor:
-        """The log density."""
+        """Return the log density."""
         gaussians = mean.shape[-1]
         deviation = (x - mean) / sigma
         log_gaussian = deviation.square().mul_(-0.5).sub_(sigma.log()).sub_(HALF_LOG_2PI)
@@ -56,7 +57,7 @@ class MixtureLogDensity(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Its derivatives in all arguments, x only where asked for."""
+        """Return the derivatives in all arguments, in x only if it needs them."""
         responsibility, weight, deviation, sigma, half, soft, inside, outside, side = (
             ctx.saved_tensors
         )
@@ -67,7 +68,7 @@ class MixtureLogDensity(torch.autograd.Function):
         of_gaussian, of_box = of_component.tensor_split([gaussians], dim=-1)
         of_mean = of_gaussian * deviation / sigma
         of_sigma = torch.addcmul(-of_gaussian, of_gaussian * deviation, deviation).div_(sigma)
-        # Boxes are the same for all z: what broadcast over the leading dimensions is added up.
+        # Boxes do not depend on z, so that gradients are summed over broadcast dimensions.
         of_box = of_box.sum_to_size(side.shape)
         of_inside, of_outside = of_box * inside, of_box * outside
         of_width = _over_rows(of_inside + of_outside)
@@ -90,9 +91,10 @@ class MixtureLogDensity(torch.autograd.Function):
 def _log_box(
     x: Tensor, centre: Tensor, half: Tensor, soft: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """log (σ(d+w) - σ(d-w)) / 2 half, its slopes in w - |d| and w + |d|, and d = (x - centre)/soft.
+    """Return log (σ(d+w) - σ(d-w)) / 2 half, its slopes in w - |d| and w + |d|, and d.
 
-    σ(b) - σ(c) = σ(b) σ(-c) (1 - e^(c-b)): the logarithm of the product loses no digits anywhere.
+    Here d = (x - centre) / soft and w = half / soft. The logarithm of the product
+    σ(b) - σ(c) = σ(b) σ(-c) (1 - e^(c-b)) is precise for all b > c.
     """
     width = half / soft
     distance = (x - centre) / soft
@@ -108,7 +110,7 @@ def _log_box(
 
 
 def _log_sum(values: Tensor) -> tuple[Tensor, Tensor]:
-    """logsumexp and softmax along the last axis; the values are overwritten."""
+    """Return logsumexp and softmax along the last axis; overwrite the values."""
     largest = values.amax(dim=-1, keepdim=True)
     exponentials = values.sub_(largest).clamp_min_(NEGLIGIBLE).exp_()
     total = exponentials.sum(dim=-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""An observation model that looks away from some features, which integrates them out of p(x)."""
+"""An observation model without some features, which integrates them out of p(x)."""
 
 import torch
 from torch import Tensor
@@ -7,13 +7,17 @@ from roundtrip.model.noise.base import ObservationModel
 
 
 class Unseen(ObservationModel):
-    """Another observation model without some of its features: they count as certain.
+    """p(x | z) of the other features: the factors of unseen features are replaced by 1.
 
     Parameters
     ----------
-    noise : of all features.
-    unseen : `(features,)` bool, those to leave out.
+    noise : ObservationModel
+        Observation model of all features.
+    unseen : Tensor
+        Mask of the features to leave out, `(features,)` bool.
 
+    Examples
+    --------
     >>> import torch
     >>> from roundtrip.model.noise import ConstantGaussian
     >>> noise = Unseen(ConstantGaussian(2, sigma=1.0), torch.tensor([True, False]))
@@ -30,13 +34,13 @@ class Unseen(ObservationModel):
         self.register_buffer("unseen", unseen)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """log p(x_j | z), zero for features that are not seen, `(..., features)`."""
+        """Return log p(x_j | z), zero for unseen features, `(..., features)`."""
         return torch.where(self.unseen, 0.0, self.noise.log_prob(outputs, x))
 
     def mean(self, outputs: Tensor) -> Tensor:
-        """E(x | z) of all features."""
+        """Return E(x | z) of all features."""
         return self.noise.mean(outputs)
 
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
-        """Draws of all features."""
+        """Draw all features."""
         return self.noise.sample(outputs, rng)
