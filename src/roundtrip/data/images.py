@@ -81,7 +81,8 @@ class ImageLayout:
             )
         if height % 4 or width % 4:
             raise ValueError(
-                f"the sides of images must be divisible by 4, got {height} x {width}; pad or crop them"
+                f"the sides of images must be divisible by 4, got {height} x {width}; pad or crop "
+                "them"
             )
         top = LARGEST_BYTE if X.dtype.kind in "ui" else 1.0
         if X.dtype.kind not in "buif":
