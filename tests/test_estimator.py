@@ -4,19 +4,32 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import TINY
+from conftest import TINY, TINY_ADVERSARIAL
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from roundtrip import Roundtrip, load
+from roundtrip import (
+    MLP,
+    Adversarial,
+    Hybrid,
+    Isotropic,
+    Likelihood,
+    Mixture,
+    MixturePrior,
+    Proposal,
+    Residual,
+    Roundtrip,
+    Validation,
+    load,
+)
 from roundtrip.datasets import (
     make_independent_mixture,
     make_involute,
     make_octagon_mixture,
 )
-from roundtrip.training import BoundValidation
+from roundtrip.training.validation import BoundValidation
 
 
 # One check skips itself: array API input, which scikit-learn only checks where SciPy's array API is
@@ -70,7 +83,7 @@ def test_what_needs_noise_of_constant_width_says_so(fitted, mixture):
 def test_encodings_are_of_double_precision(name, mixture, request):
     """In float32 a row's encoding depends on its place in the table on some processors."""
     est = request.getfixturevalue(name)
-    x = torch.from_numpy(est.scaling_.apply(mixture.X[:5]))
+    x = torch.from_numpy(est.schema_.scaling.apply(mixture.X[:5]))
     precise = est.model_.with_precise_encoder()
     with torch.no_grad():
         z = precise.encode(x)
@@ -83,10 +96,11 @@ def test_encodings_are_of_double_precision(name, mixture, request):
 def test_transform_and_inverse_are_the_networks_in_the_users_units(adversarial, mixture):
     fitted = adversarial
     X = mixture.X[:5]
-    scaled = torch.from_numpy((X - fitted.scaling_.shift) / fitted.scaling_.scale).float()
+    scaling = fitted.schema_.scaling
+    scaled = torch.from_numpy((X - scaling.shift) / scaling.scale).float()
     with torch.no_grad():
         z = fitted.model_.encoder(scaled)
-        x = fitted.model_.generator(z).numpy() * fitted.scaling_.scale + fitted.scaling_.shift
+        x = fitted.model_.generator(z).numpy() * scaling.scale + scaling.shift
     np.testing.assert_allclose(fitted.transform(X), z, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(fitted.inverse_transform(z.numpy()), x, rtol=1e-5, atol=1e-6)
 
@@ -182,7 +196,15 @@ SIMULATED = {
 @pytest.mark.parametrize("make", SIMULATED.values(), ids=SIMULATED.keys())
 def test_held_out_likelihood_does_not_exceed_the_truth(make):
     data, test = make(0), make(1)
-    est = Roundtrip(2, max_epochs=10, min_steps_per_epoch=60, random_state=0).fit(data.X)
+    est = Roundtrip(
+        2,
+        objective=Likelihood(batch_size=256, min_steps_per_epoch=60),
+        noise=Mixture(boxes=16),
+        network=Residual(64, 2),
+        max_epochs=8,
+        tol=0.1,
+        random_state=0,
+    ).fit(data.X)
     gap = est.score_samples(test.X) - test.log_density(test.X)
     assert gap.mean() <= 3 * gap.std() / np.sqrt(len(gap))
     if make is not SIMULATED["mixture sd 0.5"]:  # that one is nearly Gaussian
@@ -192,17 +214,20 @@ def test_held_out_likelihood_does_not_exceed_the_truth(make):
 
 def test_paper_preset_is_the_papers():
     est = Roundtrip.paper(latent_dim=5, random_state=3)
-    assert est.generator_hidden == (512,) * 10
-    assert est.encoder_hidden == (256,) * 10
-    assert est.discriminator_x_hidden == (256,) * 4
-    assert est.discriminator_z_hidden == (128,) * 2
-    assert (est.alpha, est.beta, est.learning_rate, est.batch_size) == (10, 10, 2e-4, 64)
-    assert est.sigma_grid == (0.01, 0.05, 0.1, 0.2, 0.4, 0.5)
-    assert (est.sigma_epochs, est.patience, est.averaging) == (20, 10, 0)
-    assert (est.n_samples, est.proposal_df, est.pool_size) == (40_000, 1.0, 50)
-    assert (est.latent_dim, est.random_state, est.sampling) == (5, 3, "replacement")
-    assert Roundtrip.paper(latent_dim=2, batch_size=32).batch_size == 32
-    with pytest.raises(ValueError, match="unknown parameter colour"):
+    objective = est.objective
+    assert est.network == MLP((512,) * 10, (256,) * 10)
+    assert objective.discriminator_x == (256,) * 4
+    assert objective.discriminator_z == (128,) * 2
+    assert (objective.alpha, objective.beta) == (10, 10)
+    assert (objective.learning_rate, objective.batch_size) == (2e-4, 64)
+    assert objective.sigma_grid == (0.01, 0.05, 0.1, 0.2, 0.4, 0.5)
+    assert (objective.sigma_epochs, objective.averaging) == (20, 0)
+    assert (objective.pool_size, objective.sampling) == (50, "replacement")
+    assert est.validation.patience == 10
+    assert (est.proposal.draws, est.proposal.df) == (40_000, 1.0)
+    assert (est.latent_dim, est.random_state) == (5, 3)
+    assert Roundtrip.paper(latent_dim=2, objective__batch_size=32).objective.batch_size == 32
+    with pytest.raises(ValueError, match="Invalid parameter 'colour'"):
         Roundtrip.paper(latent_dim=2, colour="red")
 
 
@@ -211,7 +236,7 @@ def test_any_latent_dimension(latent_dim, features, rng):
     X = rng.normal(size=(100, features))
     est = Roundtrip(**TINY, latent_dim=latent_dim).fit(X)
     assert np.isfinite(est.density(X, method="importance").log_density).all()
-    paper = Roundtrip(**TINY, latent_dim=latent_dim, objective="adversarial").fit(X)
+    paper = Roundtrip(**TINY_ADVERSARIAL, latent_dim=latent_dim).fit(X)
     assert np.isfinite(paper.density(X, method="laplace").log_density).all()
     assert est.sample(2).shape == (2, features)
     assert est.get_feature_names_out().tolist() == [f"roundtrip{i}" for i in range(latent_dim)]
@@ -241,16 +266,26 @@ def test_nasty_tables_give_finite_densities(make, scale, rng):
     est = Roundtrip(**(TINY | {"scale": scale})).fit(X)
     assert np.isfinite(est.score_samples(X)).all()
     assert np.isfinite(est.sample(5)).all()
-    paper = Roundtrip(**(TINY | {"scale": scale}), objective="adversarial").fit(X)
+    paper = Roundtrip(**(TINY_ADVERSARIAL | {"scale": scale})).fit(X)
     assert np.isfinite(paper.score_samples(X)).all()
     assert np.isfinite(paper.density(X, method="laplace").log_density).all()
 
 
+OBJECTIVES = {
+    "likelihood": {},
+    "hybrid": {
+        "objective": Hybrid(
+            discriminator_x=(16, 16), discriminator_z=(16, 16), batch_size=32, min_steps_per_epoch=4
+        )
+    },
+}
+
+
 @pytest.mark.parametrize("noise", ["isotropic", "diagonal", "heteroscedastic", "mixture"])
-@pytest.mark.parametrize("objective", ["likelihood", "hybrid"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_and_noise(objective, noise, mixture, tmp_path):
     X = mixture.X[:300]
-    est = Roundtrip(**TINY, latent_dim=2, objective=objective, noise=noise).fit(X)
+    est = Roundtrip(**(TINY | OBJECTIVES[objective]), latent_dim=2, noise=noise).fit(X)
     scores = est.score_samples(X[:20])
     assert np.isfinite(scores).all()
     assert np.isfinite(est.sample(5)).all()
@@ -332,29 +367,35 @@ def test_wrong_number_of_columns_at_scoring(fitted):
     [
         ({"latent_dim": 0}, "latent_dim must be an integer of at least 1, got 0"),
         ({"latent_dim": "many"}, "latent_dim"),
-        ({"generator_hidden": ()}, "generator_hidden"),
-        ({"encoder_hidden": (16, -1)}, "encoder_hidden"),
-        ({"alpha": -1}, "alpha"),
-        ({"learning_rate": 0}, "learning_rate must be a number above 0, got 0"),
-        ({"learning_rate": float("nan")}, "learning_rate"),
-        ({"batch_size": 2.5}, "batch_size"),
-        ({"batch_size": 1}, "batch_size must be an integer of at least 2"),
-        ({"sigma_grid": 0.1}, "sigma_grid must be a sequence"),
-        ({"proposal_df": 0.01}, "proposal_df"),
+        ({"network": MLP(generator_widths=())}, "generator_widths"),
+        ({"network": MLP(encoder_widths=(16, -1))}, "encoder_widths"),
+        ({"network": Residual(width=0)}, "width"),
+        ({"network": "transformer"}, "network must be 'residual', 'mlp', 'conv', 'auto' or an"),
+        ({"objective": Adversarial(alpha=-1)}, "alpha"),
+        ({"objective__learning_rate": 0}, "learning_rate must be a number above 0, got 0"),
+        ({"objective__learning_rate": float("nan")}, "learning_rate"),
+        ({"objective__batch_size": 2.5}, "batch_size"),
+        ({"objective__batch_size": 1}, "batch_size must be an integer of at least 2"),
+        ({"objective__averaging": 1.0}, "averaging"),
+        ({"objective": Adversarial(sigma_grid=0.1)}, "sigma_grid must be a sequence"),
+        ({"objective": Adversarial(sigma_grid=())}, "sigma_grid"),
+        ({"objective": Adversarial(sigma_epochs=0)}, "sigma_epochs"),
+        ({"objective": Adversarial(sampling="lucky")}, "sampling must be one of"),
+        ({"objective": "luck"}, "objective must be 'likelihood', 'adversarial', 'hybrid' or an"),
+        ({"objective": Isotropic()}, "objective must be .* got Isotropic"),
+        ({"noise": Isotropic(sigma=0)}, "sigma"),
+        ({"prior": MixturePrior(components=0)}, "components"),
+        ({"proposal": Proposal(df=0.01)}, "df"),
+        ({"validation": Validation(fraction=1.5)}, "fraction"),
+        ({"validation": 0.1}, "validation must be 'auto' or an instance of Validation, got 0.1"),
         ({"max_epochs": True}, "max_epochs"),
-        ({"sampling": "lucky"}, "sampling must be one of"),
         ({"scale": "robust"}, "scale must be one of"),
-        ({"sigma": 0}, "sigma"),
-        ({"sigma_grid": ()}, "sigma_grid"),
-        ({"sigma_epochs": 0}, "sigma_epochs"),
-        ({"averaging": 1.0}, "averaging"),
-        ({"validation_fraction": 1.5}, "validation_fraction"),
         ({"device": "abacus"}, "device"),
         ({"device": "meta"}, "device"),
     ],
 )
 def test_bad_parameters(parameters, message, mixture):
-    est = clone(Roundtrip(**(TINY | parameters)))  # constructors only store
+    est = clone(Roundtrip(**TINY).set_params(**parameters))  # only `fit` checks
     with pytest.raises(ValueError, match=message):
         est.fit(mixture.X)
 
@@ -380,7 +421,7 @@ def test_bad_calls(fitted, mixture):
         (np.full((5, 2), np.nan), {}, "NaN"),
         (np.array([[1e300] * 3, [2e300] * 3]), {"scale": None}, "too wide"),
         (np.ones((5, 3)), {"device": "abacus"}, "device"),
-        (np.ones((5, 3)), {"sigma": -1}, "sigma"),
+        (np.ones((5, 3)), {"noise": Isotropic(sigma=-1)}, "sigma"),
     ],
 )
 def test_failed_fit_leaves_the_earlier_fit_alone(mixture, X, parameters, message):
@@ -405,7 +446,7 @@ def test_dataframe_without_string_names(mixture):
 
 
 def test_fixed_sigma_is_kept(mixture):
-    est = Roundtrip(**TINY, objective="adversarial", sigma=0.123).fit(mixture.X)
+    est = Roundtrip(**TINY_ADVERSARIAL, noise=Isotropic(sigma=0.123)).fit(mixture.X)
     assert est.sigma_ == pytest.approx(0.123)
 
 
@@ -418,7 +459,7 @@ def test_fitted_attributes(fitted):
 
 
 def test_validation_likelihood_is_in_the_users_units(mixture):
-    settings = TINY | {"validation_samples": 2000}
+    settings = TINY | {"validation": Validation(draws=2000)}
     est = Roundtrip(**settings).fit(mixture.X)
     far = Roundtrip(**settings).fit(mixture.X * 1024)
     shift = np.subtract(
@@ -436,7 +477,7 @@ def test_scoring_does_not_reuse_the_draws_that_chose_sigma(mixture, monkeypatch)
             seeds.append(seed)
             super().__init__(*args, seed=seed, **settings)
 
-    monkeypatch.setattr("roundtrip.training.run.BoundValidation", Spy)
+    monkeypatch.setattr("roundtrip.training.likelihood.BoundValidation", Spy)
     est = Roundtrip(**TINY).fit(mixture.X)
     assert seeds
     assert est.scoring_seed_ not in seeds
@@ -463,8 +504,3 @@ def test_no_certificate_beyond_the_digits_of_a_number(mixture):
     with pytest.warns(UserWarning, match="did not converge"):
         result = est.density([[1e30, 0.0]])
     assert not result.converged.any()
-
-
-def test_sigma_is_refused_where_it_is_learnt(mixture):
-    with pytest.raises(ValueError, match="learns its widths"):
-        Roundtrip(**TINY, sigma=0.1).fit(mixture.X)

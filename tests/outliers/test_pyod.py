@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from roundtrip.outliers.detector import default_density
+from roundtrip.outliers.default_density import default_density
 from roundtrip.outliers.pyod import RoundtripOD
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -22,7 +22,7 @@ def test_settings_reach_the_detector(data):
 
 
 def brief():
-    return default_density(2).set_params(max_epochs=1, min_steps_per_epoch=30)
+    return default_density(2).set_params(max_epochs=1, objective__min_steps_per_epoch=30)
 
 
 @pytest.fixture(scope="module")

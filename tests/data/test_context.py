@@ -1,0 +1,50 @@
+"""What a context may be, and how it becomes numbers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roundtrip.data.context import Context
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([3, 1, 3], (1, 3)),
+        (np.array(["b", "a"]), ("a", "b")),
+        (pd.Series(["b", "a"], dtype="category"), ("a", "b")),
+        ([True, False], (False, True)),
+        ([("x", 1), ("x", 0)], (("x", 0), ("x", 1))),
+        ([1, "one"], (1, "one")),
+        (np.array([1.0, 2.0]), (1.0, 2.0)),
+    ],
+)
+def test_labels_may_be_anything_hashable(values, labels):
+    context = Context.fit(values)
+    assert context.labels == labels
+    assert context.encode(values, len(values)).sum() == len(values)
+
+
+def test_columns_of_a_context_go_by_name():
+    frame = pd.DataFrame({"a": [0.5, 1.5], "b": [7.0, 9.0]})
+    context = Context.restored(Context.fit(frame).plain())
+    np.testing.assert_array_equal(
+        context.encode(frame[["b", "a"]], 2), context.encode(frame.to_numpy(), 2)
+    )
+    with pytest.raises(ValueError, match="columns 'a', 'c', but in fit it had 'a', 'b'"):
+        context.encode(frame.rename(columns={"b": "c"}), 2)
+
+
+def test_numbers_with_fractions_and_tables_are_covariates():
+    assert Context.fit([0.5, 1.0]).labels is None
+    assert Context.fit([0, 0.5, 1]).labels is None
+    assert Context.fit(np.ones((3, 2))).width == 2
+    years = np.array([[1990], [2010], [2011]])
+    for kind in (np.int64, np.uint16, np.float32):
+        assert Context.fit(years.astype(kind)).width == 1
+    assert Context.fit(years[:, 0]).width == 3
+    assert Context.fit(np.array([["a"], ["b"]])).labels == ("a", "b")
+    with pytest.raises(ValueError, match="missing values"):
+        Context.fit(pd.Series(["a", pd.NA]))
+    with pytest.raises(ValueError, match="missing or infinite"):
+        Context.fit([0.5, np.nan])
