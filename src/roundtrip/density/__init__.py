@@ -1,4 +1,8 @@
-"""From a model and points to log densities with error bars."""
+"""Log densities of a model with error bars.
+
+The paper's importance sampling, eq. (5), is in `importance`, its closed form, eq. (6)-(12), in
+`laplace`. The default method, adaptive importance sampling, is in `adaptive`.
+"""
 
 from roundtrip.density.estimate import METHODS, Method, estimate
 from roundtrip.density.fitted import FittedDensity

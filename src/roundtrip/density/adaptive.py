@@ -1,20 +1,22 @@
-"""Adaptive importance sampling: each row is sampled until its log density is known to a tolerance.
+"""Adaptive importance sampling: eq. (5) with a proposal fitted to each row, up to a tolerance.
 
-Every row starts with a mixture of Student t components: around the encoder's posterior if it has
-one (and the best of a bank of prior draws if that looks wrong), else around maxima of p(x, z) that
-are climbed from H(x) and from the bank (the posterior of an adversarially trained G often has
-several modes, and H knows only one); and the prior itself, which bounds the weights. Draws come in
-rounds. While the weights are uneven, the mixture is refitted to all draws so far and tried out
-anew. When it is settled, the draws that tried it out tell how many are needed, and so many are made
-for the estimate. (Should these show the proposal to be poor, all begins anew; should they turn out
-too few, more are made.)
+The proposal of a row is a mixture of Student t components. With an encoder that gives a posterior,
+they lie around that posterior, and around the best of a bank of prior draws if the posterior looks
+wrong. Otherwise they lie around maxima of p(x, z), found from H(x) and from the bank, because the
+posterior of an adversarially trained G often has several modes and H gives only one. The prior is
+always a component, so that the weights are bounded.
 
-The estimate consists of these alone, each weighted by the density it was drawn from, and is
-therefore unbiased given its proposal and their number. Weighting earlier draws by a mixture that
-was fitted to them would pull it down, the more, the more latent dimensions there are. Counting the
-draws of the trial, and stopping as soon as the error seems small enough, would pull it up: weights
-are bounded above rather than below, so that an error seems small when the estimate is high (0.008
-nats at a tolerance of 0.05, on the mixture of Fig. 2).
+Draws come in rounds. While the weights are uneven, the mixture is refitted to all draws so far and
+tested by a new trial round. Once the weights are even enough, the trial gives the number of draws
+needed, and that many new draws make the estimate. If these show that the proposal is poor, it is
+refitted again; if they are too few, more are added.
+
+Trial draws do not enter the estimate, and each draw is weighted by the density it was drawn from.
+The estimate of p(x) is therefore unbiased given the proposal and the number of draws. Weights of
+earlier draws under a mixture that was fitted to them would bias it downwards, and more so in more
+latent dimensions. Counting the trial draws, or stopping as soon as the standard error is small,
+would bias it upwards (by 0.008 nats at a tolerance of 0.05 on the mixture of Fig. 2): weights are
+bounded above but not below, so that the standard error looks small when the estimate is high.
 """
 
 import math
@@ -39,25 +41,25 @@ from roundtrip.model.core import RoundtripModel
 DEFAULT_EVALUATIONS = 20_000
 FIRST_ROUND = 96
 GOOD_EFFICIENCY = 0.2
-"""Share of the precision of a perfect proposal above which a proposal is left as it is."""
+"""Efficiency relative to a perfect proposal above which a proposal is not refitted."""
 
 SPARE = 1.3
-"""Draws that are made for each that the trial says are needed: its word is uncertain."""
+"""Factor on the number of draws that the trial estimates, because that estimate is uncertain."""
 
 MAX_REFITS = 12
 SMALLEST_ESS = 5.0
 SECOND_SEED = 2**40
 SAME = 4.0
-"""Standard errors by which two estimates of a row may differ."""
+"""Largest difference, in standard errors, between two estimates of a row that agree."""
 
 LARGEST_LOG_DENSITY = 1e12
-"""Beyond, the digits of a float64 do not reach down to the tolerance."""
+"""Above this, float64 can't resolve the tolerance."""
 
 MAX_FITTED_DRAWS = 2**13
-"""Draws of a row that are kept for refitting; later ones only add to the estimate."""
+"""Draws per row that are kept for refitting; later ones only enter the estimate."""
 
 NUMBERS_PER_CHUNK = 2**25
-"""Limits the rows that are sampled together, and thereby memory."""
+"""Limits the number of rows that are sampled together, and so the memory."""
 
 
 def adaptive(
@@ -69,7 +71,28 @@ def adaptive(
     seed: int,
     verbose: bool = False,
 ) -> DensityEstimate:
-    """Estimate log p(x) for `(rows, features)` points to a standard error of `tol` nats each."""
+    """Estimate log p(x) of each row to a standard error of `tol`.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+        The model and its banks.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    tol : float
+        Standard error in nats at which sampling of a row stops.
+    max_evaluations : int
+        Largest number of evaluations of G per row.
+    seed : int
+        Seed of the draws.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    DensityEstimate
+        One entry per row.
+    """
     model = prepared.model
     smallest = most_start_evaluations(model) + FIRST_ROUND
     if max_evaluations < smallest:
@@ -80,8 +103,8 @@ def adaptive(
     x = x.double()
     with scoring_bar(enabled=verbose) as progress:
         columns = _sample(model, x, prepared.bank(seed), tol, max_evaluations, seed, progress)
-        # Where the encoder is lost, a proposal may miss most of p(x) without a sign of it: what is
-        # certified must be found a second time, from other draws.
+        # For rows that the encoder does not know, a proposal may miss most of p(x) and the
+        # diagnostics not show it. Such a row converges only if a second estimate agrees.
         doubtful = columns.pop("unusual") & columns["converged"]
         half = max_evaluations // 2
         confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest)
@@ -104,11 +127,11 @@ def adaptive(
 
 
 def _confirm(columns: dict[str, Tensor], rows: Tensor, again: dict[str, Tensor]) -> None:
-    """Take in a second estimate of some rows; they stay converged where both agree."""
+    """Merge a second estimate of some rows; they stay converged where both agree."""
     first = {name: column[rows] for name, column in columns.items()}
     gap = again["log_density"] - first["log_density"]
     agree = gap.abs() <= SAME * torch.hypot(first["std_error"], again["std_error"])
-    # What is missed is missing from the lower one.
+    # A proposal that misses a part of p(x) gives the lower estimate.
     better = ~agree & (gap > 0)
     for name, column in columns.items():
         column[rows] = torch.where(better, again[name], first[name])
@@ -126,7 +149,7 @@ def _sample(
     progress: Progress,
     description: str = "scoring",
 ) -> dict[str, Tensor]:
-    """Estimates of all rows, chunk by chunk."""
+    """Estimate all rows, chunk by chunk."""
     chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // (MAX_FITTED_DRAWS * model.latent_dim)))
     parts = []
     task = progress.add_task(description, total=len(x))
@@ -139,7 +162,7 @@ def _sample(
 def settled_proposal(
     prepared: PreparedModel, x: Tensor, *, tol: float = 0.05, seed: int = 0
 ) -> StudentMixture:
-    """The mixture from which the draws that count were made, one for each row of x."""
+    """Return the proposal that `adaptive` makes its estimate from, one mixture per row of x."""
     return _sample_chunk(
         prepared.model, x.double(), prepared.bank(seed), tol, DEFAULT_EVALUATIONS, seed
     )[1]
@@ -147,25 +170,25 @@ def settled_proposal(
 
 @dataclass
 class _Sampling:
-    """The rows that are still being sampled and all that is known about them."""
+    """State of the rows that are still being sampled."""
 
     rows: Tensor
-    """Their places in the chunk."""
+    """Their indices in the chunk."""
     proposal: StudentMixture
     log_weights: Tensor
-    """`(rows, n)`, each draw weighted by the proposal it came from."""
+    """`(rows, n)`, the weight of each draw under the proposal it was drawn from."""
     first: Tensor
-    """The draw from which on a row's draws count."""
+    """Index of the first draw of each row that enters the estimate."""
     goal: Tensor
-    """The draw at which a row ends; 0 while its proposal is tried out."""
+    """Number of draws at which a row ends; 0 during trials of its proposal."""
     refits: Tensor
     draws: Tensor
-    """`(rows, n, latent_dim)`, with `log_joint` and `history` kept for refitting."""
+    """`(rows, n, latent_dim)`; kept for refitting, like `log_joint` and `history`."""
     log_joint: Tensor
     history: list[tuple[StudentMixture, int]] = field(default_factory=list)
 
     def keep(self, where: Tensor) -> None:
-        """Go on with some of the rows only."""
+        """Keep some of the rows only."""
         self.rows, self.proposal = self.rows[where], self.proposal[where]
         self.log_weights, self.first = self.log_weights[where], self.first[where]
         self.goal = self.goal[where]
@@ -174,7 +197,7 @@ class _Sampling:
         self.history = [(used[where], n) for used, n in self.history]
 
     def add(self, draws: Tensor, log_joint: Tensor) -> None:
-        """Take in a round of draws from the present proposal."""
+        """Add a round of draws from the current proposal."""
         n_before, n_new = self.log_weights.shape[1], draws.shape[1]
         log_weights = log_joint - self.proposal.log_prob(draws)
         self.log_weights = torch.cat([self.log_weights, log_weights], dim=1)
@@ -184,12 +207,12 @@ class _Sampling:
             self.history.append((self.proposal, n_new))
 
     def refit(self, where: Tensor) -> None:
-        """Fit the proposals of some rows to all their draws, to be tried out anew."""
+        """Refit the proposals of some rows to all their draws; a new trial follows."""
         if not where.any():
             return
         draws = self.draws[where]
-        # Only here are draws weighted by proposals they did not come from: by the mixture of all
-        # proposals. The fit profits from all draws, and its small bias does not reach the estimate.
+        # Draws are weighted by the mixture of all earlier proposals, so that the fit uses all of
+        # them. The small bias of these weights does not enter the estimate.
         log_used = [used[where].log_prob(draws) + math.log(n) for used, n in self.history]
         log_weights = self.log_joint[where] - torch.logsumexp(torch.stack(log_used), dim=0)
         self.proposal = self.proposal.replaced(
@@ -200,11 +223,11 @@ class _Sampling:
         self.refits = self.refits + where.long()
 
     def settle(self, where: Tensor, needed: Tensor, budget: int) -> None:
-        """Set the goal of some rows, of which `needed` draws are estimated to suffice."""
+        """Set the goal of some rows to `needed` draws, the estimated number for the tolerance."""
         drawn = self.log_weights.shape[1]
         start = torch.where(self.goal == 0, drawn, self.first)
         affordable = start + needed <= budget
-        # All draws of a row that will not get as far count: the budget ends them, not their luck.
+        # Rows that can't reach the tolerance count all draws: only the budget stops them.
         self.first = torch.where(where & affordable, start, self.first)
         goal = torch.where(affordable, start + needed, budget)
         self.goal = torch.where(where, goal, self.goal)
@@ -219,7 +242,7 @@ def _sample_chunk(
     max_evaluations: int,
     seed: int,
 ) -> tuple[dict[str, Tensor], StudentMixture]:
-    """The columns of a `DensityEstimate` and which rows are unusual; each row's last proposal."""
+    """Return the columns of a `DensityEstimate` with "unusual", and the last proposals."""
     generators = row_generators(x.cpu().numpy(), seed)
     first = first_proposal(model, x, bank)
     proposal = first.mixture
@@ -269,20 +292,20 @@ def _sample_chunk(
 
 
 def _round_sizes(budget: int) -> Iterator[int]:
-    """Draws of each round: small at first, then growing with what is already spent."""
+    """Yield the number of draws of each round, which grows with the number already made."""
     spent = 0
     while spent < budget:
         size = max(FIRST_ROUND, spent // 3 // FIRST_ROUND * FIRST_ROUND)
         if budget - spent - size < size:
-            size = budget - spent  # no small remainder: a refit before it would leave it alone
+            size = budget - spent  # after a refit, a small last round would be the whole estimate
         yield size
         spent += size
 
 
 def _assess(log_weights: Tensor, first: Tensor) -> dict[str, Tensor]:
-    """Estimates from the draws of each row that count: from number `first` on."""
+    """Estimate each row from its draws that count, those from index `first` on."""
     result: dict[str, Tensor] = {}
-    for start in first.unique().tolist():  # a handful: refits happen between rounds only
+    for start in first.unique().tolist():  # few values, because refits happen between rounds
         among = first == start
         counted = log_weights[among, start:]
         log_density, _, ess = weighted_estimate(counted)
@@ -302,10 +325,11 @@ def _assess(log_weights: Tensor, first: Tensor) -> dict[str, Tensor]:
 
 
 def _stratified_std_error(log_weights: Tensor) -> Tensor:
-    """Standard error of the log of the mean weight of `(rows, n)` draws sorted by component.
+    """Return the standard error of the log mean weight of `(rows, n)` draws sorted by component.
 
-    Components are sampled in proportion, so only the spread within a component makes an error.
-    Neighbouring draws are mostly of one component: their differences show that spread.
+    Components are sampled in proportion to their weights, so that only the variance within
+    components counts. Neighbouring draws mostly share a component, and their differences estimate
+    that variance.
     """
     n = log_weights.shape[1]
     relative = n * torch.softmax(log_weights, dim=1)

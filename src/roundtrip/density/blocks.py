@@ -1,7 +1,7 @@
-"""Work through rows in blocks of one fixed shape.
+"""Evaluation of networks in blocks of one fixed shape.
 
-Matrix products may round differently for different numbers of rows. When every call of a network
-has the same shape, a row's value depends neither on the other rows nor on how many there are; and
+Matrix products may round differently for different numbers of rows. If every call of a network has
+the same shape, the value of a row depends neither on the other rows nor on their number, and the
 memory is bounded by the block.
 """
 
@@ -11,16 +11,18 @@ import torch
 from torch import Tensor
 
 EVALUATIONS_PER_CALL = 512
-"""Rows of one call of G: large enough for a fast matrix product, small enough for the cache."""
+"""Rows per call of G: enough for fast matrix products, few enough for the cache."""
 
 ROWS_PER_ENCODER_CALL = 256
 
 
 def padded_blocks(rows: Tensor, size: int) -> Iterator[tuple[Tensor, int]]:
-    """Cut `rows` into blocks of exactly `size`, the last one padded with copies of its last row.
+    """Yield blocks of exactly `size` rows, each with its number of real rows.
 
-    Yields each block with the number of its rows that are real.
+    The last block is padded with copies of its last row.
 
+    Examples
+    --------
     >>> import torch
     >>> [(b.tolist(), n) for b, n in padded_blocks(torch.tensor([1, 2, 3]), 2)]
     [([1, 2], 2), ([3, 3], 1)]
@@ -36,10 +38,24 @@ def padded_blocks(rows: Tensor, size: int) -> Iterator[tuple[Tensor, int]]:
 def map_blocks(
     function: Callable[..., Tensor], rows: Tensor | tuple[Tensor, ...], size: int
 ) -> Tensor:
-    """`function(rows)` for a function that treats each row by itself, in blocks of `size`.
+    """Apply a function that treats each row separately in blocks of `size` rows.
 
-    A tuple of tensors with equally many rows goes to a function of as many arguments.
+    Parameters
+    ----------
+    function : callable
+        Function of one tensor, or of as many as `rows` has.
+    rows : Tensor or tuple of Tensor
+        Tensors with the same number of rows, at least one.
+    size : int
+        Rows per block.
 
+    Returns
+    -------
+    Tensor
+        The results of all rows.
+
+    Examples
+    --------
     >>> import torch
     >>> map_blocks(lambda x: x * 2, torch.arange(3), 2)
     tensor([0, 2, 4])
@@ -47,8 +63,8 @@ def map_blocks(
     tensor([0, 1, 4])
     """
     tensors = rows if isinstance(rows, tuple) else (rows,)
-    # Results go to their place at once: kept one by one, small among the large arrays of the calls
-    # that are freed between them, they would leave the memory in pieces too small for the next.
+    # Results are written into one array at once. Many small results between the large temporary
+    # arrays of the calls would fragment the memory.
     result: Tensor | None = None
     start = 0
     for blocks in zip(*(padded_blocks(part, size) for part in tensors), strict=True):

@@ -1,4 +1,4 @@
-"""How far importance weights can be trusted: the shape k of their tail (Pareto smoothing's k)."""
+"""Pareto k: the tail shape of importance weights, which shows whether estimates are reliable."""
 
 import math
 
@@ -7,13 +7,24 @@ from torch import Tensor
 
 
 def pareto_k(log_weights: Tensor) -> Tensor:
-    """Shape of a generalised Pareto distribution fitted to the largest weights of each row.
+    """Fit a generalised Pareto distribution to the largest weights of each row; return its shape.
 
-    `(rows, n)` → `(rows,)`. Below 0.5 the weights' variance is finite; above about 0.7 estimates
-    are unreliable at any practical number of draws (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
-    The fit is that of Zhang and Stephens (2009) with the weak prior of Pareto smoothed importance
-    sampling. NaN with fewer than 5 weights in the tail.
+    Below 0.5 the variance of the weights is finite. Above about 0.7 estimates are unreliable at any
+    practical number of draws (Vehtari, Simpson, Gelman, Yao and Gabry, 2024). The fit is that of
+    Zhang and Stephens (2009) with the weak prior of Pareto smoothed importance sampling.
 
+    Parameters
+    ----------
+    log_weights : Tensor
+        Log weights, `(rows, n)`.
+
+    Returns
+    -------
+    Tensor
+        Shapes k, `(rows,)`; NaN if the tail has fewer than 5 weights.
+
+    Examples
+    --------
     >>> import torch
     >>> pareto_k(torch.zeros(1, 4)).isnan().item()
     True
@@ -29,8 +40,10 @@ def pareto_k(log_weights: Tensor) -> Tensor:
 
 
 def reliable_k(n: int) -> float:
-    """The largest k at which an estimate from n weights can be trusted.
+    """Return the largest k at which an estimate from n weights is reliable.
 
+    Examples
+    --------
     >>> round(reliable_k(100), 2), round(reliable_k(100_000), 2)
     (0.5, 0.7)
     """
@@ -38,7 +51,7 @@ def reliable_k(n: int) -> float:
 
 
 def _fit_shape(tail: Tensor) -> Tensor:
-    """Zhang and Stephens' estimate for each row of ascending exceedances, `(rows, n)`."""
+    """Return the estimate of Zhang and Stephens for ascending exceedances, `(rows, n)`."""
     n = tail.shape[1]
     points = 30 + int(math.sqrt(n))
     grid = torch.arange(1, points + 1, dtype=tail.dtype, device=tail.device)
@@ -52,5 +65,5 @@ def _fit_shape(tail: Tensor) -> Tensor:
     posterior = torch.softmax(torch.nan_to_num(log_likelihood, nan=-math.inf), dim=1)
     theta_mean = (posterior * theta).sum(1, keepdim=True)
     shape = torch.log1p(-theta_mean * tail).mean(1)
-    # The prior: as if 10 further exceedances had shown k = 0.5.
+    # The prior counts as 10 further exceedances with k = 0.5.
     return (n * shape + 10 * 0.5) / (n + 10)

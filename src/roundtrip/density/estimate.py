@@ -1,4 +1,4 @@
-"""`estimate`: the one door to every density method."""
+"""`estimate`: log densities of a model by any method, eq. (5), eq. (12) or adaptive."""
 
 import warnings
 from dataclasses import dataclass, fields
@@ -26,20 +26,21 @@ METHODS = ("adaptive", "importance", "laplace")
 
 @dataclass(frozen=True)
 class Method:
-    """How densities are computed.
+    """Method of computing densities, with its settings.
 
     Attributes
     ----------
     name : {"adaptive", "importance", "laplace"}
-        Importance sampling to a tolerance; eq. (5) with the paper's proposal; eq. (12).
+        "adaptive" samples until the standard error is within `tol`, "importance" is eq. (5) with
+        the paper's proposal, "laplace" is the closed form of eq. (12).
     tol : float
         Standard error of each log density, in nats, at which sampling stops (adaptive).
     max_evaluations : int
-        Evaluations of G per row after which it stops in any case (adaptive).
+        Largest number of evaluations of G per row (adaptive).
     n_samples : int
         Draws of z per row (importance).
     scale, df : float
-        Width and degrees of freedom of the Student-t proposal at H(x) (importance).
+        Scale and degrees of freedom of the Student-t proposal at H(x) (importance).
     """
 
     name: str = "adaptive"
@@ -73,31 +74,32 @@ def estimate(
     random_state: int | None = 0,
     verbose: bool = False,
 ) -> DensityEstimate:
-    """Log densities of the rows of `x` under `model`.
+    """Estimate log densities of rows under a model.
 
     Parameters
     ----------
     model : RoundtripModel
         The networks, prior and noise.
     x : array-like or Tensor
-        `(rows, features)`.
-    context : array-like or Tensor, optional
-        Of each row, `(rows, context_dim)`, for a model that has one.
+        Rows, `(rows, features)`.
+    context : array-like or Tensor, default=None
+        Context of each row, `(rows, context_dim)`, for a conditional model.
     method : {"adaptive", "importance", "laplace"}, default="adaptive"
-        Importance sampling to a tolerance; eq. (5) with the paper's proposal; eq. (12).
+        "adaptive" samples until the standard error is within `tol`, "importance" is eq. (5) with
+        the paper's proposal, "laplace" is the closed form of eq. (12).
     tol : float, default=0.05
         Standard error of each log density, in nats, at which sampling stops (adaptive).
     max_evaluations : int, default=20000
-        Evaluations of G per row after which it stops in any case (adaptive).
+        Largest number of evaluations of G per row (adaptive).
     n_samples : int, default=40000
-        Draws of z per row (importance). The cost is one evaluation of G each.
+        Draws of z per row, each one evaluation of G (importance).
     scale, df : float, default=0.5 and 1.0
-        Width and degrees of freedom of the Student-t proposal at H(x) (importance).
-    sigma : float, optional
-        Another width of isotropic noise than the model's own.
+        Scale and degrees of freedom of the Student-t proposal at H(x) (importance).
+    sigma : float, default=None
+        Width of isotropic noise to use instead of the model's own.
     random_state : int or None, default=0
-        Seed. Each row's draws follow from it and from the row's values, so that a row's value does
-        not depend on the other rows; None: other draws at every call.
+        Seed. The draws of a row depend on the seed and the values of the row, so that its density
+        does not depend on other rows. With None draws differ between calls.
     verbose : bool, default=False
         Whether to show a progress bar on stderr.
 
@@ -143,7 +145,20 @@ def estimate(
 
 
 def with_sigma(model: RoundtripModel, sigma: float) -> RoundtripModel:
-    """The model with isotropic noise of another width, which it must have had before."""
+    """Return the model with isotropic noise of another width.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model with Gaussian noise of constant width.
+    sigma : float
+        Standard deviation of the noise.
+
+    Returns
+    -------
+    RoundtripModel
+        Model with the same networks and prior.
+    """
     sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
     if model.noise.sigma is None:
         raise ValueError("sigma is for Gaussian noise of constant width; this model has another")
@@ -154,7 +169,26 @@ def with_sigma(model: RoundtripModel, sigma: float) -> RoundtripModel:
 def evaluate(
     prepared: PreparedModel, rows: Rows, method: Method, *, seed: int, verbose: bool = False
 ) -> DensityEstimate:
-    """`estimate` for a model that is prepared and rows that were checked, on its device."""
+    """Estimate log densities of rows that are already checked.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+        Model in evaluation mode with its banks.
+    rows : Rows
+        Rows in scaled units, on the device of the model.
+    method : Method
+        Method and its settings.
+    seed : int
+        Seed of the draws.
+    verbose : bool, default=False
+        Whether to show a progress bar on stderr.
+
+    Returns
+    -------
+    DensityEstimate
+        Log densities in scaled units, one entry per row.
+    """
     if method.name == "laplace":
         _check_laplace(prepared.model)
     if prepared.model.context_dim:
@@ -207,9 +241,9 @@ def _check_laplace(model: RoundtripModel) -> None:
 def _given_context(
     prepared: PreparedModel, rows: Rows, method: Method, seed: int, verbose: bool
 ) -> DensityEstimate:
-    """The rows of each context by the model for that context, put together in their order.
+    """Estimate the rows of each context by the model given that context.
 
-    A row has other draws under another context, so that its errors are independent.
+    Draws of a row differ between contexts, so that errors are independent.
     """
     distinct, group = torch.unique(rows.context, dim=0, return_inverse=True)
     order = torch.argsort(group, stable=True)
@@ -240,10 +274,10 @@ def _warn_of_failures(result: DensityEstimate, method: Method) -> None:
     heavy = int((failed & (result.pareto_k > 0.7)).sum())
     warnings.warn(
         f"{int(failed.sum())} of {len(failed)} rows did not converge within {max_evaluations} "
-        f"evaluations of G: {wide} have a standard error above {tol:g}, {heavy} have weights whose "
-        "tail is too heavy to trust any error bar (pareto_k above 0.7). They are marked in "
-        "`converged`; more evaluations (max_evaluations) may help, and for those with a wide error "
-        "bar only, a larger tol.",
+        f"evaluations of G: {wide} have a standard error above {tol:g}, {heavy} have weights with "
+        "too heavy a tail for a reliable standard error (pareto_k above 0.7). `converged` is False "
+        "for them. A larger max_evaluations may help, or a larger tol if only the standard error "
+        "is too large.",
         DensityWarning,
         stacklevel=4,
     )
@@ -257,7 +291,7 @@ def _seed(random_state: int | None) -> int:
 
 @torch.no_grad()
 def _check_networks(model: RoundtripModel, row: Rows) -> None:
-    """Refuse networks that do not fit the data, with both numbers, before any work."""
+    """Raise `ValueError` if the shapes of networks and data do not match."""
     latent_dim, features = model.latent_dim, row.features
     try:
         generated = model.generate(torch.zeros(1, latent_dim, device=row.device), row.context).shape

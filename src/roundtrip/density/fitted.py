@@ -1,4 +1,4 @@
-"""`FittedDensity`: a trained model and the schema of its rows, which is all that scoring needs."""
+"""`FittedDensity`: a trained model, the schema of its rows and a seed; all that scoring needs."""
 
 from collections.abc import Callable
 
@@ -15,16 +15,16 @@ from roundtrip.model.core import RoundtripModel
 
 
 class FittedDensity:
-    """Log densities, samples and encodings of rows that were checked.
+    """Log densities, samples and codes of checked rows.
 
     Parameters
     ----------
     model : RoundtripModel
-        In evaluation mode, in scaled units.
+        Model in evaluation mode, for rows in scaled units.
     schema : Schema
-        Between the user's rows and those of the model.
+        Conversion between the user's rows and those of the model.
     seed : int
-        Of the draws that all scoring shares.
+        Seed of all draws in scoring.
     """
 
     def __init__(self, model: RoundtripModel, schema: Schema, seed: int) -> None:
@@ -37,7 +37,7 @@ class FittedDensity:
     def density(
         self, rows: Rows, method: Method, *, sigma: float | None = None, verbose: bool = False
     ) -> DensityEstimate:
-        """Log densities in the user's units, one entry per row."""
+        """Estimate log densities in the user's units, one entry per row."""
         prepared = self.prepared
         if sigma is not None:
             prepared = PreparedModel.precise(with_sigma(self.model, sigma))
@@ -46,7 +46,7 @@ class FittedDensity:
         return result.shifted(self.schema.log_det)
 
     def sample(self, context: Tensor, rng: np.random.RandomState) -> Tensor:
-        """One draw of x per row of `context`, `(rows, features)` in scaled units."""
+        """Draw one x per row of `context`, `(rows, features)` in scaled units."""
         z = self.model.prior.sample(len(context), rng)
         noise_rng = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
 
@@ -56,12 +56,12 @@ class FittedDensity:
         return self._in_blocks(draw, z, context, EVALUATIONS_PER_CALL)
 
     def encode(self, rows: Rows) -> Tensor:
-        """H(x), `(rows, latent_dim)`."""
+        """Return H(x), `(rows, latent_dim)`."""
         encode = self._precise.encode
         return self._in_blocks(encode, rows.x, rows.context, ROWS_PER_ENCODER_CALL)
 
     def generate(self, z: Tensor, context: Tensor) -> Tensor:
-        """G(z), `(rows, features)` in scaled units."""
+        """Return G(z), `(rows, features)` in scaled units."""
         return self._in_blocks(self.model.generate, z, context, EVALUATIONS_PER_CALL)
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Importance sampling with a Student-t proposal at H(x), eq. (5)."""
+"""The paper's importance sampling, eq. (5), with a Student-t proposal at H(x)."""
 
 import math
 from collections.abc import Iterator
@@ -29,7 +29,28 @@ def importance(
     seed: int,
     verbose: bool = False,
 ) -> DensityEstimate:
-    """Estimate log p(x) for `(rows, features)` points with `n_samples` draws a row."""
+    """Estimate log p(x) by eq. (5).
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model without a context.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    n_samples : int
+        Number N of draws per row.
+    scale, df : float
+        Scale and degrees of freedom of the Student-t proposal.
+    seed : int
+        Seed of the draws.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    DensityEstimate
+        One entry per row.
+    """
     parts = []
     for log_weight in tracked(
         log_weights(model, x, n_samples=n_samples, scale=scale, df=df, seed=seed),
@@ -61,7 +82,30 @@ def importance_over_sigmas(
     sigmas: Tensor,
     seed: int,
 ) -> Tensor:
-    """log p(x) for every sigma of a grid, `(rows, sigmas)`, from one set of G evaluations."""
+    """Estimate log p(x) by eq. (5) for every sigma of a grid.
+
+    All sigmas share the draws and the evaluations of G.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model with isotropic noise.
+    rows : Rows
+        Rows and their context.
+    n_samples : int
+        Number N of draws per row.
+    scale, df : float
+        Scale and degrees of freedom of the Student-t proposal.
+    sigmas : Tensor
+        The grid.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    Tensor
+        Log densities, `(rows, sigmas)`.
+    """
     parts = []
     for block, z, log_ratio in _draws(model, rows, n_samples, scale, df, seed):
         context = block.context[:, None].expand(-1, n_samples, -1).flatten(0, 1)
@@ -78,7 +122,7 @@ def importance_over_sigmas(
 def log_weights(
     model: RoundtripModel, x: Tensor, *, n_samples: int, scale: float, df: float, seed: int
 ) -> Iterator[Tensor]:
-    """Blocks of log p(x | z) p(z) / q(z) of eq. (5), each `(rows in block, n_samples)`."""
+    """Yield blocks of log p(x | z) p(z) / q(z), eq. (5), each `(rows in block, n_samples)`."""
     rows = Rows.without_context(x)
     for block, z, log_ratio in _draws(model, rows, n_samples, scale, df, seed):
         yield log_likelihoods(model, block.x, z) + log_ratio
@@ -87,7 +131,7 @@ def log_weights(
 def _draws(
     model: RoundtripModel, rows: Rows, n_samples: int, scale: float, df: float, seed: int
 ) -> Iterator[tuple[Rows, Tensor, Tensor]]:
-    """Blocks of rows with their draws of z and log p(z) / q(z) of each draw."""
+    """Yield blocks of rows with draws of z from q and log w(z) = log p(z) / q(z), eq. (5)."""
     rows = rows.to(torch.float64)
     size = _rows_per_block(n_samples)
     starts = encoded(model, rows.x, rows.context)

@@ -1,4 +1,4 @@
-"""The Jacobian of G."""
+"""The Jacobian of G, which linearises G at a point, eq. (6)."""
 
 from typing import TypeGuard
 
@@ -12,17 +12,18 @@ NUMBERS_PER_CALL = 2**22
 
 
 def rows_per_call(model: RoundtripModel, features: int, most: int) -> int:
-    """Rows whose Jacobians are computed together: at most `most`, fewer if these are large."""
+    """Return the number of Jacobians per call: `most`, or fewer if they are large."""
     return max(1, min(most, NUMBERS_PER_CALL // (model.latent_dim * features)))
 
 
 def generator_jacobian(model: RoundtripModel, z: Tensor) -> tuple[Tensor, Tensor]:
-    """G(z), `(rows, features)`, and its Jacobian, `(rows, features, latent_dim)`.
+    """Return G(z) and its Jacobian ∇G(z) of eq. (6), both of every row.
 
-    Forward mode, all rows and directions together: as much work as 1 + latent_dim evaluations.
+    Their shapes are `(rows, features)` and `(rows, features, latent_dim)`. Forward-mode
+    differentiation of all rows and directions costs 1 + latent_dim evaluations of G per row.
     """
     network = model.generator
-    # Noise with a sigma is centred at G's outputs.
+    # With a constant sigma, E(x | z) is the output of G.
     if model.noise.sigma is not None and _is_leaky_mlp(network):
         return _leaky_mlp_jacobian(network, z)
 
@@ -42,11 +43,11 @@ def _is_leaky_mlp(network: nn.Module) -> TypeGuard[nn.Sequential]:
 
 
 def _leaky_mlp_jacobian(network: nn.Sequential, z: Tensor) -> tuple[Tensor, Tensor]:
-    """The same by hand for the paper's networks: one matrix product a layer, and less overhead."""
+    """Compute the same for the paper's networks, by one matrix product per layer: faster."""
     rows, dim = z.shape
     z = z.to(dtype_of(network))
     directions = torch.eye(dim, dtype=z.dtype, device=z.device)
-    # Values and, behind them, their slopes in each direction: `(1 + dim, rows, width)`.
+    # Values, followed by their slopes in each direction: `(1 + dim, rows, width)`.
     both = torch.cat([z[None], directions[:, None].expand(dim, rows, dim)])
     for layer in network:
         if isinstance(layer, nn.Linear):

@@ -1,4 +1,4 @@
-"""The closed form of eq. (6)-(12): G linearised at H(x), the integral over z then Gaussian."""
+"""The paper's Laplace approximation, eq. (6)-(12): G is linear around H(x)."""
 
 import math
 
@@ -15,7 +15,20 @@ MOST_ROWS_PER_CALL = 256
 
 
 def laplace(model: RoundtripModel, x: Tensor) -> DensityEstimate:
-    """Approximate log p(x) for `(rows, features)` points; exact when G is linear."""
+    """Approximate log p(x) by the closed form of eq. (12), which is exact if G is linear.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model with p(z) = N(0, I) and Gaussian noise whose width does not depend on z.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+
+    Returns
+    -------
+    DensityEstimate
+        One entry per row. The error is unknown, so that no row has converged.
+    """
     size = rows_per_call(model, x.shape[1], MOST_ROWS_PER_CALL)
     log_density = map_blocks(lambda block: _laplace(model, block), x, size)
     unknown = np.full(len(x), math.nan)
@@ -37,31 +50,31 @@ def _laplace(model: RoundtripModel, x: Tensor) -> Tensor:
     generated, jacobian = generator_jacobian(model, start)
     start, generated, jacobian = start.double(), generated.double(), jacobian.double()
     sigma = model.sigma.expand(features)
-    # In units of sigma the noise is N(0, I), and lambda in eq. (8) is 1.
+    # In units of sigma the noise is N(0, I), and λ of eq. (8) is 1.
     residual = (x.double() - generated) / sigma
     jacobian = jacobian / sigma[:, None]
     log_volume = sigma.log().sum()
     if model.latent_dim > features:
         return _wide_laplace(residual, start, jacobian) - log_volume
-    gram = jacobian.mT @ jacobian  # A in eq. (8)
-    projected = (jacobian.mT @ residual[..., None])[..., 0]  # b in eq. (8)
+    gram = jacobian.mT @ jacobian  # A of eq. (8)
+    projected = (jacobian.mT @ residual[..., None])[..., 0]  # b of eq. (8)
     identity = torch.eye(model.latent_dim, dtype=gram.dtype, device=gram.device)
-    factor = torch.linalg.cholesky(identity + gram)  # of Sigma^-1 in eq. (11)
-    mean = torch.cholesky_solve((projected - start)[..., None], factor)[..., 0]
-    # c_2 = c_1 - mu' Sigma^-1 mu of eq. (10) is the minimum of the quadratic v, which is reached
-    # at mu; evaluating v there avoids the difference of two large numbers.
+    factor = torch.linalg.cholesky(identity + gram)  # of Σ⁻¹, eq. (11)
+    mean = torch.cholesky_solve((projected - start)[..., None], factor)[..., 0]  # μ, eq. (11)
+    # c₂ = c₁ - μᵀ Σ⁻¹ μ of eq. (10) is the minimum of the quadratic form v of eq. (9), at w = μ.
+    # Evaluating v there avoids the difference of two large numbers.
     misfit = residual - (jacobian @ mean[..., None])[..., 0]
     minimum = (start + mean).square().sum(-1) + misfit.square().sum(-1)
     log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    # eq. (12) in logarithms
+    # Logarithm of eq. (12); log det Σ = -log_det.
     return _log_constant(features) - log_volume - 0.5 * (log_det + minimum)
 
 
 def _wide_laplace(residual: Tensor, start: Tensor, jacobian: Tensor) -> Tensor:
-    """The same number for m > n, from an n x n matrix that stays regular as sigma goes to 0.
+    """Return log p(x) of eq. (12) for m > n, by an n x n matrix that stays regular as sigma → 0.
 
-    With G linearised, x in units of sigma is Gaussian with mean G(z~) - J z~ and covariance
-    I + J Jᵀ.
+    If G is linear around z̃ = H(x), x in units of sigma is Gaussian with mean G(z̃) - J z̃ and
+    covariance I + J Jᵀ.
     """
     features = residual.shape[1]
     identity = torch.eye(features, dtype=jacobian.dtype, device=jacobian.device)

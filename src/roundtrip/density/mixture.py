@@ -1,4 +1,4 @@
-"""Mixtures of multivariate Student t distributions, one mixture a row, all rows at once."""
+"""Mixtures of multivariate Student t distributions as proposals, one mixture per row."""
 
 import math
 from dataclasses import dataclass
@@ -10,14 +10,18 @@ from torch import Tensor
 
 @dataclass
 class StudentMixture:
-    """For each row a mixture of t components with common degrees of freedom; float64 throughout.
+    """A mixture of t components for each row, in float64.
 
     Attributes
     ----------
-    weights : `(rows, components)`, summing to 1 over components.
-    means : `(rows, components, dim)`.
-    factors : `(rows, components, dim, dim)`, lower Cholesky factors of the scale matrices.
-    df : degrees of freedom.
+    weights : Tensor
+        Weights, `(rows, components)`, which sum to 1 over components.
+    means : Tensor
+        Locations, `(rows, components, dim)`.
+    factors : Tensor
+        Lower Cholesky factors of the scale matrices, `(rows, components, dim, dim)`.
+    df : float
+        Degrees of freedom of all components.
     """
 
     weights: Tensor
@@ -26,11 +30,11 @@ class StudentMixture:
     df: float
 
     def __getitem__(self, rows: Tensor) -> "StudentMixture":
-        """The mixtures of some of the rows."""
+        """Return the mixtures of some of the rows."""
         return StudentMixture(self.weights[rows], self.means[rows], self.factors[rows], self.df)
 
     def replaced(self, where: Tensor, others: "StudentMixture") -> "StudentMixture":
-        """These mixtures with `others` in the rows that the mask `where` marks."""
+        """Return these mixtures with `others` in the rows marked by the mask `where`."""
         return StudentMixture(
             self.weights.index_put((where,), others.weights),
             self.means.index_put((where,), others.means),
@@ -39,10 +43,10 @@ class StudentMixture:
         )
 
     def sample(self, n_samples: int, generators: list[np.random.Generator]) -> Tensor:
-        """`(rows, n_samples, dim)` draws, each row's from its own generator.
+        """Draw `(rows, n_samples, dim)` points, those of each row from its own generator.
 
-        Components are taken in proportion (systematic sampling) instead of by chance, and the
-        draws are sorted by component.
+        Components are chosen in proportion to their weights (systematic sampling), and the draws
+        are sorted by component.
         """
         rows, components, dim = self.means.shape
         normal = np.empty((rows, n_samples, dim))
@@ -64,19 +68,33 @@ class StudentMixture:
         return draws
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Log density of `(rows, n, dim)` points, `(rows, n)`."""
+        """Return the log density of `(rows, n, dim)` points, `(rows, n)`."""
         return torch.logsumexp(self._component_log_probs(z)[0], dim=-1)
 
     def refit(self, z: Tensor, log_weights: Tensor, *, steps: int = 2) -> "StudentMixture":
-        """Mixtures moved towards weighted draws by a few steps of EM.
+        """Fit the mixtures to weighted draws by a few steps of EM.
 
-        The mixture itself acts as a prior: with few effective draws it hardly moves, so that no
-        component collapses onto a single heavy draw.
+        The current mixture acts as a prior: with a small effective sample size it hardly changes,
+        so that no component collapses onto a single draw of large weight.
+
+        Parameters
+        ----------
+        z : Tensor
+            Draws, `(rows, n, dim)`.
+        log_weights : Tensor
+            Their log importance weights, `(rows, n)`.
+        steps : int, default=2
+            Number of EM steps.
+
+        Returns
+        -------
+        StudentMixture
+            The new mixtures.
         """
         dim = z.shape[-1]
         normalised = torch.softmax(log_weights, dim=1)
         effective = 1 / normalised.square().sum(1)[:, None, None]
-        counts = effective[..., 0] * normalised  # sum to the effective number of draws
+        counts = effective[..., 0] * normalised  # sum to the effective sample size
         new, strength = self, dim + 2.0
         scales = self.factors @ self.factors.mT
         for _ in range(steps):
@@ -92,7 +110,7 @@ class StudentMixture:
             matrices = matrices / (total + strength)[..., None, None]
             weights = total + self.weights * strength
             factors, failed = torch.linalg.cholesky_ex(matrices)
-            # So narrow in some direction that rounding takes it away: this component stays.
+            # Components whose new scale matrix is numerically singular stay as they are.
             stays = (failed > 0)[..., None]
             new = StudentMixture(
                 weights / weights.sum(1, keepdim=True),
@@ -103,7 +121,7 @@ class StudentMixture:
         return new
 
     def _component_log_probs(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Log of weight times density, and squared distance, of each component, `(rows, n, k)`."""
+        """Return log weight × density and squared distance of each component, `(rows, n, k)`."""
         dim = z.shape[-1]
         constant = (
             math.lgamma((self.df + dim) / 2)

@@ -1,4 +1,4 @@
-"""`PreparedModel`: a model with what its densities need besides, made once."""
+"""`PreparedModel`: a model with a cache of its banks and of its conditional models."""
 
 from collections import OrderedDict
 from typing import Any
@@ -9,18 +9,18 @@ from roundtrip.density.starts.bank import Bank, make_bank
 from roundtrip.model.core import RoundtripModel
 
 MOST_KEPT = 64
-"""Banks and contexts that are kept; of more, as with covariates, the oldest go."""
+"""Largest number of banks and of contexts in the cache; the oldest are dropped first."""
 
 
 class PreparedModel:
-    """A model and its banks of prior draws, by seed.
+    """A model with its banks of prior draws by seed, and its models given a context.
 
-    What is kept only saves time: it follows from the model, and is left out of pickles.
+    Both are computed from the model and cached to save time. Pickles do not contain them.
 
     Parameters
     ----------
     model : RoundtripModel
-        In evaluation mode. Must not change while it is in use here.
+        Model in evaluation mode, which must not change afterwards.
     """
 
     def __init__(self, model: RoundtripModel) -> None:
@@ -30,17 +30,17 @@ class PreparedModel:
 
     @classmethod
     def precise(cls, model: RoundtripModel) -> "PreparedModel":
-        """With the encoder in float64, so that a row's value does not depend on its neighbours."""
+        """Prepare a model with a float64 encoder, so that densities do not depend on other rows."""
         return cls(model.with_precise_encoder() if model.has_posterior else model)
 
     def bank(self, seed: int) -> Bank:
-        """The bank for a seed."""
+        """Return the bank of a seed."""
         if seed not in self._banks:
             _keep(self._banks, seed, make_bank(self.model, seed))
         return self._banks[seed]
 
     def given(self, context: Tensor) -> "PreparedModel":
-        """The model of p(x | context) for one context, `(context_dim,)`."""
+        """Return the prepared model of p(x | context) for one context, `(context_dim,)`."""
         key = context.cpu().numpy().tobytes()
         if key not in self._given:
             _keep(self._given, key, PreparedModel(self.model.given(context).eval()))

@@ -1,4 +1,4 @@
-"""Distributions that latent draws come from, each with the density of those very draws."""
+"""The paper's Student-t proposal of eq. (5): settings, draws and their density."""
 
 import math
 from dataclasses import dataclass
@@ -10,23 +10,29 @@ from torch import Tensor
 from roundtrip.parameters import Component, check_integer, check_number
 
 SMALLEST_DF, LARGEST_DF = 0.1, 1e6
-"""Between these the draws and the constant of the density keep their digits in float64."""
+"""Limits of df, within which draws and densities are precise in float64."""
 
 
 @dataclass(frozen=True, repr=False)
-class Proposal(Component):
-    """The paper's proposal: a Student t centred at H(x).
+class Proposal(Component):  # numpydoc ignore=PR02
+    """Settings of the paper's proposal, eq. (5): a Student t distribution centred at H(x).
 
-    The adversarial objective validates with it, and ``density(X, method="importance")`` uses it.
+    It is used by ``density(X, method="importance")`` and by the validation of the adversarial
+    objective.
 
     Parameters
     ----------
     scale : float, default=0.2
-        Its width.
+        Scale, in all latent dimensions.
     df : float, default=1.0
-        Its degrees of freedom.
+        Degrees of freedom.
     draws : int, default=2000
-        Draws per row of ``density(X, method="importance")``.
+        Draws per row of ``density(X, method="importance")``. The paper uses 40,000.
+
+    Examples
+    --------
+    >>> Proposal(draws=40_000).scale
+    0.2
     """
 
     scale: float = 0.2
@@ -43,12 +49,32 @@ class Proposal(Component):
 def student_t_draws(
     n_samples: int, dim: int, df: float, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Draws of the standard multivariate Student t and their log densities.
+    """Draw from the standard multivariate Student t distribution.
 
-    Returns `(n_samples, dim)` draws and `(n_samples,)` log densities, float64 on the CPU.
-    One chi-square is shared by all coordinates of a draw, so the density is the *multivariate* t;
-    a product of univariate t densities belongs to other draws and biases eq. (5) upwards.
+    All coordinates of a draw share one chi-square variable, so that its density is the
+    *multivariate* t. A product of univariate t densities, as in the authors' code, is the density
+    of other draws and biases eq. (5) upwards.
 
+    Parameters
+    ----------
+    n_samples : int
+        Number of draws.
+    dim : int
+        Dimension of a draw.
+    df : float
+        Degrees of freedom.
+    rng : numpy.random.Generator
+        Source of the draws.
+
+    Returns
+    -------
+    draws : Tensor
+        Draws, `(n_samples, dim)` float64 on the CPU.
+    log_prob : Tensor
+        Their log densities, `(n_samples,)`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> draws, log_prob = student_t_draws(4, 2, df=1.0, rng=np.random.default_rng(0))
     >>> draws.shape, log_prob.shape
@@ -61,8 +87,10 @@ def student_t_draws(
 
 
 def student_t_log_prob(draws: Tensor, df: float) -> Tensor:
-    """Log density of the standard multivariate Student t, `(..., dim)` → `(...)`.
+    """Return the log density of the standard multivariate Student t, `(..., dim)` → `(...)`.
 
+    Examples
+    --------
     >>> import torch
     >>> student_t_log_prob(torch.zeros(1, 1, dtype=torch.float64), df=1.0).exp() * torch.pi
     tensor([1.0000], dtype=torch.float64)

@@ -1,9 +1,9 @@
-"""Random numbers that belong to a row: the same for equal rows, independent for different ones.
+"""Random numbers of a row: the same for equal rows, independent for different rows.
 
-A row's density must not depend on the other rows of a call, so its draws cannot come from one
-stream through the table. Sharing one set of draws between all rows would do, but then all rows err
-together: the mean over a table is off by as much as a single row. Here the seed of a row's own
-stream is made from its values.
+The density of a row must not depend on other rows, so that draws can't come from one stream for the
+whole table. If all rows shared one set of draws, their errors would be correlated, and the mean
+over a table would have the error of a single row. Therefore each row has its own stream, with a
+seed made from its values.
 """
 
 import hashlib
@@ -12,8 +12,10 @@ import numpy as np
 
 
 def row_generators(rows: np.ndarray, seed: int) -> list[np.random.Generator]:
-    """A random generator for each row of a float64 table, determined by `seed` and its values.
+    """Return a random generator for each row, determined by `seed` and the values of the row.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> first, second, third = row_generators(np.array([[1.0], [1.0], [2.0]]), seed=0)
     >>> a, b, c = first.random(), second.random(), third.random()
@@ -24,8 +26,10 @@ def row_generators(rows: np.ndarray, seed: int) -> list[np.random.Generator]:
 
 
 def seed_of(values: np.ndarray, seed: int) -> int:
-    """Another seed for each array of float64 values.
+    """Return a seed that depends on `seed` and on an array of values.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> seed_of(np.array([0.0]), 1) == seed_of(np.array([1.0]), 1)
     False
@@ -34,7 +38,7 @@ def seed_of(values: np.ndarray, seed: int) -> int:
 
 
 def _hash(values: np.ndarray, seed: int, n_bytes: int) -> int:
-    # Adding zero turns -0.0 into 0.0: equal values must have equal bytes.
+    # Adding zero turns -0.0 into 0.0, so that equal values have equal bytes.
     content = (np.asarray(values, dtype=np.float64) + 0.0).tobytes()
     salt = seed.to_bytes(8, "little")
     digest = hashlib.blake2b(content, digest_size=n_bytes, salt=salt).digest()

@@ -1,4 +1,4 @@
-"""What a density estimate consists of."""
+"""`DensityEstimate`: log densities with standard errors and diagnostics."""
 
 import math
 from dataclasses import dataclass, fields, replace
@@ -9,24 +9,33 @@ import pandas as pd
 
 @dataclass(frozen=True, repr=False)
 class DensityEstimate:
-    """Log densities of a table's rows with what is known about their error; one entry a row.
+    """Log densities of rows with standard errors and diagnostics, one entry per row.
 
     Attributes
     ----------
-    log_density : (rows,) float64, natural logarithm.
-    std_error : (rows,) float64, estimated standard error of `log_density` from the spread of the
-        importance weights; NaN where the method does not know its error (Laplace).
-    ess : (rows,) float64, effective number of draws; NaN for Laplace.
-    n_evaluations : (rows,) int64, evaluations of G spent on the row, without those shared by all
-        rows and without the climb of rows that the encoder does not know (120 gradients).
-    pareto_k : (rows,) float64, shape of the tail of the importance weights: above 0.7 (or
-        1 - 1/log10(draws) if that is less) neither the estimate nor its standard error can be
-        trusted. NaN for Laplace.
-    converged : (rows,) bool, whether the error bar can be trusted and, for the adaptive method,
-        is within the tolerance. Never for Laplace.
-    method : name of the method.
-    index : row labels for `to_frame`, or None: 0, 1, ...
+    log_density : numpy.ndarray
+        Natural logarithms of densities, `(rows,)` float64.
+    std_error : numpy.ndarray
+        Standard errors of `log_density`, estimated from the importance weights, `(rows,)`. NaN for
+        Laplace, whose error is unknown.
+    ess : numpy.ndarray
+        Effective sample sizes, `(rows,)`; NaN for Laplace.
+    n_evaluations : numpy.ndarray
+        Evaluations of G per row, `(rows,)` int64. Not counted are those that all rows share, and
+        the 120 gradient steps of rows that the encoder does not know.
+    pareto_k : numpy.ndarray
+        Tail shapes of the importance weights, `(rows,)`. Above 0.7, or 1 - 1/log10(draws) if that
+        is less, the estimate and its standard error are unreliable. NaN for Laplace.
+    converged : numpy.ndarray
+        Whether the standard error is reliable and, for the adaptive method, within the tolerance;
+        `(rows,)` bool. False for Laplace.
+    method : str
+        Name of the method.
+    index : pandas.Index or None
+        Row labels for `to_frame`. With None rows are numbered from 0.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> est = DensityEstimate(np.array([-1.0, -3.0]), np.array([0.1, 0.2]), np.array([50.0, 9.0]),
     ...                       np.array([200, 200]), np.array([0.1, 0.9]), np.array([True, False]),
@@ -35,8 +44,8 @@ class DensityEstimate:
     array([ 1., -1.])
     >>> print(est.summary())
     2 rows by importance: mean log density -2.0000 ± 1.0000 (over rows)
-    standard error of a row: median 0.15, largest 0.2
-    evaluations of G a row: median 200, most 200
+    standard error per row: median 0.15, largest 0.2
+    evaluations of G per row: median 200, most 200
     1 row did not converge
     >>> est.to_frame().shape
     (2, 6)
@@ -52,11 +61,11 @@ class DensityEstimate:
     index: pd.Index | None = None
 
     def shifted(self, log_factor: float) -> "DensityEstimate":
-        """The same estimate with every density multiplied by `exp(log_factor)`."""
+        """Return the estimate with every density multiplied by `exp(log_factor)`."""
         return replace(self, log_density=self.log_density + log_factor)
 
     def taken(self, rows: np.ndarray) -> "DensityEstimate":
-        """The estimate of some of the rows, in that order."""
+        """Return the estimate of some of the rows, in the given order."""
         values = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
@@ -65,7 +74,7 @@ class DensityEstimate:
         return replace(self, **values, index=None if self.index is None else self.index[rows])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row an estimate, one column for each attribute but `method` and `index`."""
+        """Return a DataFrame with a column for each attribute except `method` and `index`."""
         names = [field.name for field in fields(self) if field.name not in ("method", "index")]
         return pd.DataFrame({name: getattr(self, name) for name in names}, index=self.index)
 
@@ -73,24 +82,24 @@ class DensityEstimate:
         return f"<DensityEstimate: {self.summary()}>"
 
     def summary(self) -> str:
-        """A few lines for people."""
+        """Return a summary in a few lines of text."""
         rows = len(self.log_density)
         lines = [
             f"{rows} row{'s' * (rows != 1)} by {self.method}: mean log density "
             f"{_readable(self.log_density.mean())}"
         ]
         if rows > 1:
-            # Scaled first: the squares of very low densities overflow.
+            # Scaled first, because the squares of very low log densities overflow.
             largest = max(np.abs(self.log_density).max(), 1.0)
             spread = largest * (self.log_density / largest).std(ddof=1) / math.sqrt(rows)
             lines[0] += f" ± {_readable(spread)} (over rows)"
         if not np.isnan(self.std_error).all():
             lines.append(
-                f"standard error of a row: median {np.nanmedian(self.std_error):.2g}, "
+                f"standard error per row: median {np.nanmedian(self.std_error):.2g}, "
                 f"largest {np.nanmax(self.std_error):.2g}"
             )
         lines.append(
-            f"evaluations of G a row: median {np.median(self.n_evaluations):.0f}, "
+            f"evaluations of G per row: median {np.median(self.n_evaluations):.0f}, "
             f"most {self.n_evaluations.max()}"
         )
         failed = int((~self.converged).sum())

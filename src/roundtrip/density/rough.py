@@ -1,4 +1,4 @@
-"""A rough estimate of log p(x) from few draws, to see which of several models are worth more."""
+"""A rough estimate of log p(x) from few draws, to find the classes that need a precise one."""
 
 import math
 
@@ -14,11 +14,29 @@ EVALUATIONS_PER_CALL = 4096
 
 @torch.no_grad()
 def rough_log_density(model: RoundtripModel, x: Tensor, *, draws: int, seed: int) -> np.ndarray:
-    """log p(x) of `(rows, features)` points from a few draws of H's posterior, `(rows,)`.
+    """Estimate log p(x) from a few draws of the encoder's posterior.
 
-    Too low where the encoder does not know the rows. All rows share the same standard normal draws,
-    so that a row's value does not depend on the others.
+    The estimate is too low for rows that the encoder does not know. All rows share the same
+    standard normal draws, so that the value of a row does not depend on other rows.
 
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model whose encoder gives a posterior.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    draws : int
+        Draws per row.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    numpy.ndarray
+        Log densities, `(rows,)`.
+
+    Examples
+    --------
     >>> import torch
     >>> G, H = torch.nn.Linear(1, 1), torch.nn.Linear(1, 2)
     >>> model = RoundtripModel(G, H, 1, sigma=0.5, has_posterior=True)

@@ -1,4 +1,4 @@
-"""`Scoring`: the questions that a fitted density estimator answers."""
+"""`Scoring`: density, score, sample and transform of fitted estimators."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from roundtrip.parameters import check_integer, random_stream
 
 
 class Scoring:
-    """Densities, samples and encodings in the user's units, from the attribute `fitted_`."""
+    """Mixin of estimators with a `fitted_` density: densities, samples and codes in user units."""
 
     fitted_: FittedDensity
     noise: Any
@@ -38,27 +38,28 @@ class Scoring:
         n_samples: int | None = None,
         sigma: float | None = None,
     ) -> DensityEstimate:
-        """Log densities of the rows of `X` in `X`'s own units, with error bars.
+        """Estimate log densities with standard errors, in the units of `X`.
 
         Parameters
         ----------
         X : array-like or DataFrame
-            `(rows, features)`, or images.
-        context : array-like, optional
-            Of each row, or one for all, if there was one in `fit`; the density is then that of x
-            given its context.
+            Rows, `(rows, features)`, or images.
+        context : array-like, default=None
+            Context of each row, or one for all rows, if `fit` was given one. The densities are
+            then conditional on it.
         method : {"adaptive", "importance", "laplace"}, default="adaptive"
-            Importance sampling until the standard error per row is below `tol`; eq. (5) with the
-            paper's proposal; the closed form of eq. (12), error unknown.
-        tol : float, optional
-            In nats; the estimator's `tol` when None. Rows that do not reach it raise one
-            `DensityWarning` and are marked in the result's `converged`.
-        max_evaluations : int, optional
-            Evaluations of G per row at most (adaptive); 20,000 when None.
-        n_samples : int, optional
-            Draws per row (importance); those of `proposal` when None.
-        sigma : float, optional
-            Observation noise in scaled units other than the fitted `sigma_` (isotropic noise).
+            "adaptive" samples until the standard error is within `tol`, "importance" is eq. (5)
+            with the paper's proposal, "laplace" is the closed form of eq. (12) with unknown error.
+        tol : float, default=None
+            Standard error in nats at which sampling of a row stops (adaptive). None is the `tol`
+            of the estimator. If rows do not reach it, a `DensityWarning` is issued, and `converged`
+            of the result is False for them.
+        max_evaluations : int, default=None
+            Largest number of evaluations of G per row (adaptive). None is 20,000.
+        n_samples : int, default=None
+            Draws per row (importance). None is the number of `proposal`.
+        sigma : float, default=None
+            Width of isotropic noise, in scaled units, to use instead of `sigma_`.
 
         Returns
         -------
@@ -87,11 +88,39 @@ class Scoring:
         return replace(result, index=X.index if isinstance(X, pd.DataFrame) else None)
 
     def score_samples(self, X: Any, *, context: Any = None) -> np.ndarray:
-        """Log density of each row of `X` in `X`'s own units, `(rows,)` float64."""
+        """Estimate the log density of each row, in the units of `X`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            Rows, `(rows, features)`, or images.
+        context : array-like, default=None
+            Context of each row, or one for all rows, if `fit` was given one.
+
+        Returns
+        -------
+        numpy.ndarray
+            Log densities, `(rows,)` float64.
+        """
         return self.density(X, context=context).log_density
 
     def score(self, X: Any, y: Any = None, *, context: Any = None) -> float:
-        """The *mean* log-likelihood of the rows of `X` (not their sum); `y` is ignored."""
+        """Estimate the *mean* log density of the rows, not the sum, in the units of `X`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            Rows, `(rows, features)`, or images.
+        y : object, default=None
+            Ignored; present for scikit-learn.
+        context : array-like, default=None
+            Context of each row, or one for all rows, if `fit` was given one.
+
+        Returns
+        -------
+        float
+            Mean log density in nats.
+        """
         return float(self.score_samples(X, context=context).mean())
 
     def sample(
@@ -106,16 +135,16 @@ class Scoring:
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of rows.
         random_state : int, numpy.random.RandomState or None, default=None
-            Seed; None: new rows every time.
-        context : array-like, optional
-            Of each row, or one for all, if there was one in `fit`.
+            Seed. With None rows differ between calls.
+        context : array-like, default=None
+            Context of each row, or one for all rows, if `fit` was given one.
 
         Returns
         -------
         numpy.ndarray or DataFrame
-            `(n_samples, features)`; a DataFrame if the estimator was fitted on one, or images.
+            Rows, `(n_samples, features)`, or images; a DataFrame if `fit` was given one.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
@@ -123,13 +152,39 @@ class Scoring:
         return self.schema_.table(self.fitted_.sample(contexts, random_stream(random_state)))
 
     def transform(self, X: Any, *, context: Any = None) -> np.ndarray:
-        """The encoding H(x) of each row, `(rows, latent_dim)` float64."""
+        """Encode rows by H.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            Rows, `(rows, features)`, or images.
+        context : array-like, default=None
+            Context of each row, or one for all rows, if `fit` was given one.
+
+        Returns
+        -------
+        numpy.ndarray
+            Latent codes H(x), `(rows, latent_dim)` float64.
+        """
         check_is_fitted(self)
         codes = self.fitted_.encode(self.schema_.rows(self, X, context))
         return codes.double().cpu().numpy()
 
     def inverse_transform(self, Z: Any, *, context: Any = None) -> np.ndarray:
-        """G(z) in `X`'s own units for each row of `Z`, `(rows, latent_dim)`."""
+        """Generate rows by G, in the units of the rows of `fit`.
+
+        Parameters
+        ----------
+        Z : array-like
+            Latent codes, `(rows, latent_dim)`.
+        context : array-like, default=None
+            Context of each row, or one for all rows, if `fit` was given one.
+
+        Returns
+        -------
+        numpy.ndarray
+            The mean of x given z, G(z) in the paper, `(rows, features)` or images.
+        """
         check_is_fitted(self)
         Z = check_array(Z, dtype=np.float64, input_name="Z")
         if Z.shape[1] != self.latent_dim_:
@@ -139,17 +194,17 @@ class Scoring:
 
     @property
     def model_(self) -> RoundtripModel:
-        """The networks, noise and prior, in scaled units."""
+        """The model: networks, noise and prior, in scaled units."""
         return self.fitted_.model
 
     @property
     def schema_(self) -> Schema:
-        """What rows look like: columns, scaling, context, images."""
+        """Columns, scaling, context and image layout of the rows."""
         return self.fitted_.schema
 
     @property
     def scoring_seed_(self) -> int:
-        """Seed of the draws that all scoring shares."""
+        """Seed of all draws in scoring."""
         return self.fitted_.seed
 
     @property
@@ -159,12 +214,12 @@ class Scoring:
 
     @property
     def resolution_(self) -> np.ndarray:
-        """Rounding step of each column, `(features,)`."""
+        """Rounding step of each column, `(features,)`; 0 for columns that are not rounded."""
         return self.schema_.resolution
 
     @property
     def sigma_(self) -> float | np.ndarray:
-        """Observation noise in scaled units: one number, or one per feature."""
+        """Standard deviation of the noise in scaled units: one number, or one per feature."""
         if self.model_.noise.sigma is None:
             raise AttributeError(f"noise={self.noise!r} has no sigma_: its width depends on z")
         sigma = self.model_.sigma.cpu().numpy()

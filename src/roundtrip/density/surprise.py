@@ -1,4 +1,4 @@
-"""Why a row is unlikely: its surprise -log p(x) part by part, and feature by feature."""
+"""The surprise -log p(x) of a row, divided among its features and its code."""
 
 import math
 from dataclasses import dataclass
@@ -19,12 +19,14 @@ ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Surprise:
-    """-log p(x) = Σ_j E(-log p(x_j | z)) + KL(p(z | x) ‖ p(z)), averages over the posterior of z.
+    """-log p(x) = Σ_j E(-log p(x_j | z)) + KL(p(z | x) ‖ p(z)), with means over p(z | x).
 
     Attributes
     ----------
-    residual : `(rows, features)`, the first sum: how badly each feature fits the manifold.
-    latent : `(rows,)`, the second: how rare the place on the manifold is.
+    residual : Tensor
+        The terms of the sum, `(rows, features)`: how far each feature is from the manifold.
+    latent : Tensor
+        The KL term, `(rows,)`: how rare the place on the manifold is.
     """
 
     residual: Tensor
@@ -38,8 +40,26 @@ class Surprise:
 
 @torch.no_grad()
 def surprise_parts(model: RoundtripModel, x: Tensor, *, tol: float, seed: int) -> Surprise:
-    """Divide the surprise of `(rows, features)` points into its parts, from draws of p(z | x).
+    """Divide the surprise of rows into its parts by importance sampling from p(z | x).
 
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model without a context.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    tol : float
+        Tolerance at which the proposal of a row is found.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    Surprise
+        The parts.
+
+    Examples
+    --------
     >>> import torch
     >>> model = RoundtripModel(torch.nn.Linear(1, 2), torch.nn.Linear(2, 1), 1, sigma=0.5)
     >>> surprise_parts(model, torch.zeros(3, 2), tol=0.1, seed=0).residual.shape
@@ -69,11 +89,30 @@ def _block_parts(prepared: PreparedModel, x: Tensor, tol: float, seed: int) -> S
 def surprise_given_others(
     model: RoundtripModel, x: Tensor, typical: Tensor, *, tol: float, seed: int, verbose: bool
 ) -> Tensor:
-    """-log p(x_j | all other features) of each feature j, `(rows, features)`.
+    """Estimate -log p(x_j | all other features) of each feature j.
 
-    It is the difference of two log densities, with the feature and without; without it means
-    integrated out, which a product over the features makes easy. `typical`, `(features,)`, stands
-    in for the feature where the encoder looks at the row.
+    It is the difference of the log densities without and with the feature. Because p(x | z) is a
+    product over the features, leaving out a factor integrates out the feature.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model without a context.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    typical : Tensor
+        Typical values, `(features,)`, which replace the feature in the input of the encoder.
+    tol : float
+        Standard error of each log density, in nats.
+    seed : int
+        Seed of the draws.
+    verbose : bool
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Tensor
+        One value per feature, `(rows, features)`.
     """
 
     def log_density(of: RoundtripModel, rows: Tensor) -> Tensor:

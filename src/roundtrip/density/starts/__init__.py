@@ -1,4 +1,4 @@
-"""Where adaptive importance sampling starts: a first proposal for each row."""
+"""The first proposal of each row for adaptive importance sampling."""
 
 from roundtrip.density.starts.bank import Bank, make_bank
 from roundtrip.density.starts.first import FirstProposal, first_proposal, most_start_evaluations

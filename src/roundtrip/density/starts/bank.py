@@ -1,4 +1,4 @@
-"""A bank of prior draws: places where proposals may start, shared by all rows."""
+"""A bank of prior draws, shared by all rows, which suggests where proposals start."""
 
 import math
 from dataclasses import dataclass
@@ -12,28 +12,30 @@ from roundtrip.model.core import RoundtripModel
 
 BANK_SIZE = 4096
 NO_EVIDENCE = -1e30
+"""Replaces a log evidence that is NaN."""
+
 UNUSUAL_SHARE = 0.02
-"""Share of the model's own samples that count as unusual; the encoder is not relied on there."""
+"""Share of the model's own samples that count as unusual: the encoder does not know them."""
 
 ROWS_PER_SEARCH = 4
 SEARCHED_SIZE = 1024
-"""Points of the bank that unusual rows are compared with."""
+"""Number of bank points that unusual rows are compared with."""
 
 
 @dataclass(frozen=True)
 class Bank:
-    """Draws of the prior and what G says of them: places to start from, shared by all rows.
+    """Draws of the prior and their outputs of G.
 
-    They only choose proposals and enter no estimate, so that rows stay independent.
+    They choose proposals and enter no estimate, so that errors of rows stay independent.
 
     Attributes
     ----------
     z : Tensor
-        `(size, latent_dim)`.
+        Draws, `(size, latent_dim)`.
     outputs : Tensor
-        Of G, for the observation model, `(size, n_outputs)`.
+        Outputs of G, `(size, n_outputs)`.
     usual : float
-        log p(x, H(x)) above which a row counts as one that the encoder knows.
+        Smallest log p(x, H(x)) of a row that the encoder knows.
     """
 
     z: Tensor
@@ -43,7 +45,7 @@ class Bank:
 
 @torch.no_grad()
 def make_bank(model: RoundtripModel, seed: int) -> Bank:
-    """A bank for a model; costs `BANK_SIZE` evaluations of G, whatever the number of rows."""
+    """Draw a bank; the cost is `BANK_SIZE` evaluations of G for any number of rows."""
     rng = np.random.default_rng(seed)
     z = model.prior.sample(BANK_SIZE, rng).to(model.device)
     outputs = map_blocks(model.decode, z, EVALUATIONS_PER_CALL).double()
@@ -56,23 +58,26 @@ def make_bank(model: RoundtripModel, seed: int) -> Bank:
 
 
 def climbs(model: RoundtripModel) -> bool:
-    """Whether proposals start at maxima found by Gauss-Newton steps.
+    """Return whether proposals start at maxima of p(x, z) found by Gauss-Newton steps.
 
-    These are for Gaussian noise of constant width; an encoder with a posterior needs none.
+    These steps need Gaussian noise of constant width. Encoders with a posterior do not need them.
     """
     return model.noise.sigma is not None and not model.has_posterior
 
 
 @torch.no_grad()
 def unusual_rows(model: RoundtripModel, x: Tensor, bank: Bank) -> Tensor:
-    """Rows for which the encoder is not relied on, `(rows,)`; none where it is not asked."""
+    """Return a mask of the rows that the encoder does not know, `(rows,)`.
+
+    No row is marked if proposals do not rely on the encoder, see `climbs`.
+    """
     if climbs(model):
         return torch.zeros(len(x), dtype=torch.bool, device=x.device)
     return ~(_log_joint_at_code(model, x) >= bank.usual)
 
 
 def _log_joint_at_code(model: RoundtripModel, x: Tensor) -> Tensor:
-    """log p(x, H(x)) of each row: one evaluation of G."""
+    """Return log p(x, H(x)) of each row, by one evaluation of G."""
 
     def of_block(block: Tensor) -> Tensor:
         return model.log_joint(block, model.encode(block).double())
@@ -81,7 +86,7 @@ def _log_joint_at_code(model: RoundtripModel, x: Tensor) -> Tensor:
 
 
 def best_of_bank(model: RoundtripModel, x: Tensor, bank: Bank) -> Tensor:
-    """The z of the bank with the largest p(x, z), `(rows, latent_dim)`."""
+    """Return the z of the bank with the largest p(x, z) for each row, `(rows, latent_dim)`."""
     z, outputs = bank.z[:SEARCHED_SIZE], bank.outputs[:SEARCHED_SIZE]
     best = [
         (model.noise.log_prob(outputs, block[:, None]).sum(-1) + model.prior.log_prob(z))

@@ -1,4 +1,4 @@
-"""Proposals around maxima of p(x, z), climbed from H(x) and from the bank."""
+"""First proposals around maxima of p(x, z), found from H(x) and from the bank."""
 
 import math
 from typing import Any
@@ -16,18 +16,18 @@ LINEARISATIONS = 1
 BANK_STARTS = 2
 BANK_CANDIDATES = 128
 MODE_SHARES = (0.8, 0.13, 0.07)
-"""Of the modes, best first, besides what their evidence gives them."""
+"""Shares of the modes, best first, in the half of the proposal not divided by evidence."""
 
 REPEATED_MODE_SHARE = 0.03
 NEARLY_AS_LIKELY = 2.0
 CLEARLY_MORE = 0.01
-"""Nats of evidence by which the second mode must be ahead to become the first."""
+"""Lead in log evidence, in nats, at which the second mode becomes the first."""
 
 WIDE_SHARE = 0.1
 
 
 def most_climb_evaluations(latent_dim: int) -> int:
-    """Evaluations of G that climbing takes per row at most."""
+    """Return the largest number of evaluations of G per row that climbing takes."""
     return int(_climb_evaluations((1 + BANK_STARTS) * (1 + MAX_STEPS), latent_dim))
 
 
@@ -38,7 +38,26 @@ def _climb_evaluations(expansions: Any, latent_dim: int) -> Any:
 def climbed_components(
     model: RoundtripModel, x: Tensor, bank: Bank
 ) -> tuple[list[tuple[Tensor, Tensor]], Tensor, Tensor]:
-    """Components around maxima of p(x, z), their weights and the evaluations of G they took."""
+    """Return components around maxima of p(x, z), their weights and the evaluations of G.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model with Gaussian noise of constant width.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    bank : Bank
+        Bank of the model.
+
+    Returns
+    -------
+    components : list of tuple of Tensor
+        Means, `(rows, latent_dim)`, and Cholesky factors, `(rows, latent_dim, latent_dim)`.
+    weights : Tensor
+        Weights of the components, `(rows, components)`.
+    evaluations : Tensor
+        Evaluations of G per row, `(rows,)`.
+    """
     modes, expansions = _modes(model, x, bank)
     best = modes[0]
     mean, width = best.z, best.covariance_factor
@@ -55,10 +74,10 @@ def climbed_components(
 
 
 def _mode_shares(modes: list[Expansion]) -> Tensor:
-    """How much of the proposal each mode gets, `(rows, modes)`: half of it by its evidence."""
+    """Return the share of each mode in the proposal, `(rows, modes)`, half of it by evidence."""
     evidence = torch.stack([mode.log_evidence for mode in modes], dim=1).nan_to_num(nan=NO_EVIDENCE)
     fixed = evidence.new_tensor(MODE_SHARES).expand_as(evidence)
-    # A mode that is the first one again counts once.
+    # A mode that equals the first one does not count again.
     again = torch.stack(
         [_squared_widths(modes[0], mode.z[:, None])[:, 0] < 1 for mode in modes], dim=1
     )
@@ -69,7 +88,7 @@ def _mode_shares(modes: list[Expansion]) -> Tensor:
 
 
 def _modes(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[list[Expansion], Tensor]:
-    """Maxima of p(x, z) of each row, the better of the first two in front; expansions spent."""
+    """Return maxima of p(x, z), the better of the first two first, and the expansions spent."""
     candidates = _nearest(x, bank, model.sigma)
     start = _better_start(model, x, encoded(model, x), candidates)
     mode, expansions = find_modes(model, x, start, min_steps=2)
@@ -83,7 +102,7 @@ def _modes(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[list[Expansion
         mode, taken = find_modes(model, x, start, min_steps=1)
         expansions = expansions + taken
         modes.append(mode)
-    # Often both are the same maximum: rounding must not decide which comes first.
+    # Often both are the same maximum, and rounding must not decide which comes first.
     better = modes[1].log_evidence > modes[0].log_evidence + CLEARLY_MORE
     modes[0], modes[1] = (
         modes[0].replaced(row[better], modes[1][better]),
@@ -93,14 +112,14 @@ def _modes(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[list[Expansion
 
 
 def _nearest(x: Tensor, bank: Bank, sigma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The bank points that G takes nearest to each row, nearest first.
+    """Return the bank points whose G(z) is nearest to each row, nearest first.
 
-    Their squared distances from x in units of sigma, `(rows, candidates)`, their z and what G
-    makes of them.
+    The result is their squared distances from x in units of sigma, `(rows, candidates)`, their z
+    and their G(z).
     """
     count = min(BANK_CANDIDATES, len(bank.z))
     squared, nearest = (
-        # Not by a matrix product, which may round a row differently in another place of a block.
+        # No matrix product, which may round a row differently at another position in a block.
         torch.cdist(x / sigma, bank.outputs / sigma, compute_mode="donot_use_mm_for_euclid_dist")
         .square()
         .topk(count, largest=False)
@@ -114,24 +133,24 @@ def _better_start(
     code: Tensor,
     candidates: tuple[Tensor, Tensor, Tensor],
 ) -> Tensor:
-    """H(x), or the nearest bank point where that has the larger p(x, z): one evaluation of G."""
+    """Return H(x), or the nearest bank point if its p(x, z) is larger; one evaluation of G."""
     generated = map_blocks(model.generate, code, ROWS_PER_ENCODER_CALL).double()
     from_code = ((x - generated) / model.sigma).square().sum(1) + code.square().sum(1)
     squared, z, _ = candidates
     from_bank = squared[:, 0] + z[:, 0].square().sum(1)
-    # A code so far out that G overflows there is no start.
+    # The comparison is False if G overflows at a distant code.
     return torch.where((from_code <= from_bank)[:, None], code, z[:, 0])
 
 
 def _likeliest(value: Tensor, z: Tensor, modes: list[Expansion]) -> Tensor:
-    """The candidate of the largest p(x, z), `(rows,)`."""
+    """Return the candidate with the largest p(x, z), `(rows,)`."""
     return value.argmin(dim=1)
 
 
 def _farthest(value: Tensor, z: Tensor, modes: list[Expansion]) -> Tensor:
-    """Of the candidates that are nearly as likely as the likeliest, the farthest from all modes.
+    """Return the candidate farthest from all modes among those nearly as likely as the likeliest.
 
-    The likeliest alone may lie on one ridge with a known mode, and lead back to it.
+    The likeliest candidate may lie on a ridge with a known mode and lead back to it.
     """
     distance = torch.stack([(z - mode.z[:, None]).square().sum(-1) for mode in modes]).amin(dim=0)
     plausible = value <= value.amin(dim=1, keepdim=True) + z.shape[-1] + NEARLY_AS_LIKELY
@@ -139,10 +158,11 @@ def _farthest(value: Tensor, z: Tensor, modes: list[Expansion]) -> Tensor:
 
 
 def _leads_to(mode: Expansion, z: Tensor, generated: Tensor) -> Tensor:
-    """Whether points `z` that G takes near x belong to a mode that is known: `(rows, points)`.
+    """Return whether points `z` belong to a known mode, `(rows, points)`.
 
-    They do when they lie within its width, or when its linear map explains what G makes of them.
-    (Points of another fold of G generate much the same, where the linear map sees a large step.)
+    A point belongs to it if it lies within the width of the mode, or if G linearised at the mode
+    predicts G at the point. For points of another fold of G the linear map predicts a large step,
+    while G hardly changes.
     """
     predicted = (z - mode.z[:, None]) @ mode.jacobian.mT
     surprise = (generated - mode.generated[:, None] - predicted).square().sum(-1)
@@ -152,6 +172,6 @@ def _leads_to(mode: Expansion, z: Tensor, generated: Tensor) -> Tensor:
 
 
 def _squared_widths(mode: Expansion, z: Tensor) -> Tensor:
-    """Squared distance of points `(rows, points, latent_dim)` from a mode in its own widths."""
+    """Return squared distances of `(rows, points, latent_dim)` from a mode in its widths."""
     step = z - mode.z[:, None]
     return (step @ mode.precision * step).sum(-1)

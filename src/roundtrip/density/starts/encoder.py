@@ -1,4 +1,4 @@
-"""Proposals around the encoder's posterior, or around H(x) if that is all it gives."""
+"""First proposals around the encoder's posterior, or around H(x) if it gives a point."""
 
 import math
 
@@ -14,9 +14,11 @@ ENCODED_EVALUATIONS = 1
 POSTERIOR_SCALES = (1.1, 1.7, 3.0)
 POINT_SCALES = (0.1, 0.3, 1.0)
 SCALE_SHARES = (0.65, 0.22, 0.13)
-"""Widths around the encoder's posterior, or around H(x) if that is all, and their weights."""
+"""Scales of the components in units of the posterior, or around a point, and their weights."""
 
 USUAL_PLACE_SHARE, UNUSUAL_PLACE_SHARE = 0.05, 0.4
+"""Weight of the components at maxima of p(x, z), for usual and unusual rows."""
+
 PLACE_WIDTHS = (0.05, 0.3)
 CLIMB_STEPS, CLIMB_RATE = 60, 0.2
 
@@ -24,10 +26,28 @@ CLIMB_STEPS, CLIMB_RATE = 60, 0.2
 def encoded_components(
     model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor
 ) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-    """Components of several widths around the encoder's posterior, and their weights.
+    """Return components of several widths around the encoder's posterior, and their weights.
 
-    Far from the data the encoder may point anywhere, and draws around its answer look as if all
-    were well. Rows marked in `unusual`, `(rows,)`, climb from there and from the bank.
+    Far from the data the posterior of the encoder may be wrong, and draws from it do not show that.
+    Unusual rows therefore also get components at maxima of p(x, z), found from H(x) and the bank.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        The model.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    bank : Bank
+        Bank of the model.
+    unusual : Tensor
+        Mask of the rows that the encoder does not know, `(rows,)`.
+
+    Returns
+    -------
+    components : list of tuple of Tensor
+        Means, `(rows, latent_dim)`, and Cholesky factors, `(rows, latent_dim, latent_dim)`.
+    weights : Tensor
+        Weights of the components, `(rows, components)`.
     """
     if model.has_posterior:
 
@@ -62,7 +82,7 @@ def encoded_components(
 
 
 def _climbed(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
-    """Towards maxima of p(x, z) from `(rows, starts, latent_dim)`, by steps of Adam."""
+    """Climb towards maxima of p(x, z) from `(rows, starts, latent_dim)` by steps of Adam."""
     rows, starts, dim = z.shape
 
     def of_block(block: Tensor) -> Tensor:

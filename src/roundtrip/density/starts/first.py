@@ -1,4 +1,4 @@
-"""The first proposal of each row: a mixture around the likely places of its z."""
+"""The first proposal of each row: a mixture around likely values of z, with the prior."""
 
 from dataclasses import dataclass
 
@@ -12,23 +12,24 @@ from roundtrip.density.starts.encoder import ENCODED_EVALUATIONS, encoded_compon
 from roundtrip.model.core import RoundtripModel
 
 FARTHEST_START = 1e3
-"""No latent vector is farther out: the prior's density there is zero in float64."""
+"""Largest coordinate of a component. Farther out the prior density is zero in float64."""
 
 PRIOR_SHARE = 0.08
+"""Weight of the prior in the proposal, which bounds the importance weights."""
 
 
 @dataclass(frozen=True)
 class FirstProposal:
-    """Where sampling starts.
+    """The first proposals of all rows.
 
     Attributes
     ----------
     mixture : StudentMixture
-        One per row.
+        One mixture per row.
     evaluations : Tensor
-        `(rows,)` evaluations of G it took.
+        Evaluations of G spent on each row, `(rows,)`.
     unusual : Tensor
-        `(rows,)` of bool, rows for which the encoder is not relied on.
+        Mask of the rows that the encoder does not know, `(rows,)` bool.
     """
 
     mixture: StudentMixture
@@ -37,15 +38,29 @@ class FirstProposal:
 
 
 def most_start_evaluations(model: RoundtripModel) -> int:
-    """Evaluations of G that `first_proposal` spends on a row at most."""
+    """Return the largest number of evaluations of G per row that `first_proposal` takes."""
     return most_climb_evaluations(model.latent_dim) if climbs(model) else ENCODED_EVALUATIONS
 
 
 def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> FirstProposal:
-    """A mixture for each row of x around the likely places of its z.
+    """Return a mixture for each row around likely values of its z.
 
-    An encoder that was trained to give the posterior of z is asked, and the bank for rows that the
-    encoder does not seem to know; otherwise the maxima of p(x, z) are searched for.
+    With an encoder that gives a posterior, the mixture lies around that posterior, and for unusual
+    rows also around maxima of p(x, z). Without one it lies around maxima of p(x, z).
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        The model.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    bank : Bank
+        Bank of the model.
+
+    Returns
+    -------
+    FirstProposal
+        The mixtures.
     """
     rows, dim = len(x), model.latent_dim
     unusual = unusual_rows(model, x, bank)
@@ -57,13 +72,13 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> FirstProposa
     prior_mean, prior_factor = (part.to(x.device) for part in model.prior.moments())
     components.append((prior_mean.expand(rows, dim), prior_factor.expand(rows, dim, dim)))
     means, factors = (torch.stack(part, dim=1) for part in zip(*components, strict=True))
-    # Rows so far away that a linear G would lead out of the numbers get the prior instead.
+    # For distant rows the linearised G may lead to infinite values: the prior replaces these.
     failed = ~((means.abs() < FARTHEST_START).all(-1) & factors.isfinite().flatten(2).all(-1))
     means = torch.where(failed[..., None], prior_mean, means)
     factors = torch.where(failed[..., None, None], prior_factor, factors)
     weights = (1 - PRIOR_SHARE) * weights
     weights = torch.cat([weights, torch.full_like(weights[:, :1], PRIOR_SHARE)], dim=1)
-    # Heavier tails than a Gaussian, but not so heavy that most draws of many dimensions are tail.
+    # Tails are heavier than Gaussian, but in many dimensions not so heavy that most draws are tail.
     return FirstProposal(
         StudentMixture(weights, means, factors, df=5.0 + dim), evaluations, unusual
     )

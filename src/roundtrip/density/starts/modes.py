@@ -1,8 +1,8 @@
-"""Gaussian approximations of the posterior p(z | x) with few evaluations of G, all rows at once.
+"""Modes of the posterior p(z | x): minima of v(x, z) of eq. (4), with Gaussian approximations.
 
-First a maximum of p(x, z) by damped Gauss-Newton steps (Levenberg-Marquardt), then G is replaced
-by the linear map that fits it best over the width of the posterior. The slope of a network of
-leaky ReLU at one point says little about that width; the points on its rim say more.
+Damped Gauss-Newton steps (Levenberg-Marquardt) find a maximum of p(x, z). Then G is replaced by the
+linear map that fits it best over the width of the posterior. The slope of a leaky ReLU network at
+one point says little about this width, so that the map is fitted to points around the mode.
 """
 
 import math
@@ -19,20 +19,26 @@ MOST_ROWS_PER_CALL = 64
 FIRST_DAMPING = 0.01
 MAX_STEPS = 12
 ENOUGH = 0.5
-"""Nats a step has to gain for another one to be worth its evaluations."""
+"""Smallest gain of a step, in nats, after which another step is made."""
 
 
 @dataclass
 class Expansion:
-    """v(x, z) / 2 of eq. (4) around one z a row: as much work as 1 + latent_dim evaluations of G.
+    """Quadratic expansion of v(x, z) / 2, eq. (4), around one z per row.
+
+    It costs 1 + latent_dim evaluations of G per row.
 
     Attributes
     ----------
-    z : `(rows, latent_dim)`.
-    value, gradient : of v/2, `(rows,)` and `(rows, latent_dim)`.
-    precision : I + JᵀJ/sigma², each feature by its own sigma: the precision of the posterior if G
-        were linear (eq. 11).
-    generated, jacobian : G(z) and J, `(rows, features)` and `(rows, features, latent_dim)`.
+    z : Tensor
+        Centres of the expansion, `(rows, latent_dim)`.
+    value, gradient : Tensor
+        Value and gradient of v/2, `(rows,)` and `(rows, latent_dim)`.
+    precision : Tensor
+        I + Jᵀ diag(sigma⁻²) J, which is Σ⁻¹ of eq. (11): the precision of the posterior if G is
+        linear; `(rows, latent_dim, latent_dim)`.
+    generated, jacobian : Tensor
+        G(z) and its Jacobian J, `(rows, features)` and `(rows, features, latent_dim)`.
     """
 
     z: Tensor
@@ -44,7 +50,7 @@ class Expansion:
 
     @property
     def covariance_factor(self) -> Tensor:
-        """Lower Cholesky factor of the inverse precision; NaN where rounding leaves none."""
+        """Lower Cholesky factor of Σ, eq. (11); NaN if the precision is numerically singular."""
         factor, failed = torch.linalg.cholesky_ex(self.precision)
         identity = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
         factor = torch.where((failed > 0)[:, None, None], identity, factor)
@@ -52,35 +58,35 @@ class Expansion:
         return torch.where((failed > 0)[:, None, None], torch.nan, _triangular(root))
 
     def gauss_newton(self, damping: Tensor) -> Tensor:
-        """Where a damped Gauss-Newton step leads, `(rows, latent_dim)`."""
+        """Return z after a damped Gauss-Newton step, `(rows, latent_dim)`."""
         diagonal = damping[:, None] * self.precision.diagonal(dim1=-2, dim2=-1)
         factor = torch.linalg.cholesky_ex(self.precision + torch.diag_embed(diagonal))[0]
         return self.z - torch.cholesky_solve(self.gradient[..., None], factor)[..., 0]
 
     @property
     def log_evidence(self) -> Tensor:
-        """What the neighbourhood adds to log p(x) if G is linear there, up to a constant."""
+        """Log of the Gaussian integral of eq. (10) up to a constant: log p(x) if G is linear."""
         return self.promise - self.value - 0.5 * torch.logdet(self.precision)
 
     @property
     def promise(self) -> Tensor:
-        """What an undamped step would gain if G were linear, `(rows,)`."""
+        """Decrease of v/2 by an undamped step if G is linear, `(rows,)`."""
         factor = torch.linalg.cholesky_ex(self.precision)[0]
         half = torch.linalg.solve_triangular(factor, self.gradient[..., None], upper=False)
         return 0.5 * half.square().sum((1, 2))
 
     def __getitem__(self, rows: Tensor) -> "Expansion":
-        """The expansion of some of the rows."""
+        """Return the expansion of some of the rows."""
         return Expansion(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def replaced(self, rows: Tensor, other: "Expansion") -> "Expansion":
-        """This expansion with `other` in place of `rows`."""
+        """Return this expansion with `other` in place of `rows`."""
         pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return Expansion(*(old.index_copy(0, rows, new) for old, new in pairs))
 
 
 def expand(model: RoundtripModel, x: Tensor, z: Tensor) -> Expansion:
-    """The expansion of every row of x around the same row of z."""
+    """Expand v(x, z) / 2 of eq. (4) for every row of x around the same row of z."""
     features, latent_dim = x.shape[1], z.shape[1]
 
     def flat(block: Tensor) -> Tensor:
@@ -103,10 +109,25 @@ def expand(model: RoundtripModel, x: Tensor, z: Tensor) -> Expansion:
 def find_modes(
     model: RoundtripModel, x: Tensor, start: Tensor, *, min_steps: int
 ) -> tuple[Expansion, Tensor]:
-    """Climb from `start`, `(rows, latent_dim)`, towards a maximum of p(x, z) in z.
+    """Climb towards a maximum of p(x, z) in z.
 
-    Rows that hardly climb any more stop after `min_steps`, the others go on to `MAX_STEPS`.
-    Returns the expansion at the best points found and how many expansions each row took.
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model with Gaussian noise of constant width.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    start : Tensor
+        First z of each row, `(rows, latent_dim)`.
+    min_steps : int
+        Steps of every row. Rows that still gain continue for up to `MAX_STEPS` steps.
+
+    Returns
+    -------
+    best : Expansion
+        Expansion at the best z found.
+    taken : Tensor
+        Number of expansions per row, `(rows,)`.
     """
     best = expand(model, x, start.double())
     damping = torch.full_like(best.value, FIRST_DAMPING)
@@ -120,7 +141,7 @@ def find_modes(
         best = best.replaced(rows[better], trial[better])
         taken[rows] += 1
         if step >= min_steps:
-            # A step that went down is tried again, shorter, unless it promised next to nothing.
+            # A step that failed is tried again, shorter, unless its predicted gain is small.
             climbing = torch.where(better, here.value - trial.value, here.promise) > ENOUGH
             rows = rows[climbing]
         if not len(rows):
@@ -131,10 +152,26 @@ def find_modes(
 def linearised_posterior(
     model: RoundtripModel, x: Tensor, mean: Tensor, factor: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Mean and lower Cholesky factor of p(z | x) if G were linear across N(mean, factor factorᵀ).
+    """Approximate p(z | x) by a linear map fitted to G over N(mean, factor factorᵀ).
 
-    G is evaluated at the 2m points mean ± sqrt(m) factor eᵢ. What a linear map leaves
-    unexplained there counts as further observation noise, so a curved G widens the posterior.
+    G is evaluated at the 2m points mean ± sqrt(m) factor eᵢ. The residuals of the linear map count
+    as further observation noise, so that a curved G widens the posterior.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        Model with Gaussian noise of constant width.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    mean, factor : Tensor
+        Mean and lower Cholesky factor of the covariance of a first approximation.
+
+    Returns
+    -------
+    mean : Tensor
+        Mean of the new approximation, or of the first one if the new one is not finite.
+    factor : Tensor
+        Lower Cholesky factor of its covariance.
     """
     dim, features = mean.shape[1], x.shape[1]
     axes = math.sqrt(dim) * torch.eye(dim, dtype=mean.dtype, device=mean.device)
@@ -151,7 +188,7 @@ def linearised_posterior(
     pull = weighted @ (x[:, None] - centre).mT - factor.mT @ mean[..., None]
     precision_factor, failed = torch.linalg.cholesky_ex(precision)
     new_mean = mean + (factor @ torch.cholesky_solve(pull, precision_factor))[..., 0]
-    # With precision = C Cᵀ, factor C⁻ᵀ is a root of the covariance; QR makes it triangular.
+    # With precision = C Cᵀ, factor C⁻ᵀ is a root of the covariance. QR makes it triangular.
     root = torch.linalg.solve_triangular(precision_factor.mT, factor, upper=True, left=False)
     usable = (failed == 0) & new_mean.isfinite().all(1) & root.isfinite().flatten(1).all(1)
     new_mean = torch.where(usable[:, None], new_mean, mean)
@@ -159,7 +196,7 @@ def linearised_posterior(
 
 
 def _triangular(root: Tensor) -> Tensor:
-    """The lower triangular matrix L of positive diagonal with L Lᵀ = root rootᵀ."""
+    """Return the lower triangular L with positive diagonal and L Lᵀ = root rootᵀ."""
     lower = torch.linalg.qr(root.mT)[1].mT
     signs = torch.where(lower.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0)
     return lower * signs[:, None]
