@@ -2,6 +2,9 @@
 
 The paper's importance sampling, eq. (5), is in `importance`, its closed form, eq. (6)-(12), in
 `laplace`. The default method, adaptive importance sampling, is in `adaptive`.
+
+Equation numbers follow the labels of the arXiv source; where the change of variables is printed as
+(1), they are lower by one.
 """
 
 from roundtrip.density.estimate import METHODS, Method, estimate

@@ -53,7 +53,7 @@ class Checkpoint:
             if content["fingerprint"] != fingerprint:
                 raise CheckpointError(
                     f"{path} is the checkpoint of a fit with other data or settings; delete it to "
-                    "start anew, or give another path"
+                    "start again, or give another path"
                 )
             self._content = content
 

@@ -1,4 +1,4 @@
-"""Validation log-likelihood after each epoch, and the paper's choice of sigma by it."""
+"""Validation log-likelihood after each epoch, eq. (5), and the paper's choice of sigma by it."""
 
 from collections.abc import Sequence
 
