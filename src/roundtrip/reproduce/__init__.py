@@ -1,4 +1,4 @@
-"""Every figure and table of the paper, computed anew and set beside the paper's own."""
+"""Figures and tables of the paper, computed again and shown beside the paper's own."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -28,13 +28,24 @@ __all__ = ["EXPERIMENTS", "Request", "reproduce"]
 
 
 def reproduce(request: Request) -> str:
-    """Compute a figure or table, write it into the request's folder; its page in Markdown."""
+    """Compute a figure or table and write it to the request's folder.
+
+    Parameters
+    ----------
+    request : Request
+        What to compute.
+
+    Returns
+    -------
+    str
+        The page in Markdown.
+    """
     check_choice("name", request.name, list(EXPERIMENTS))
     needed = {"matplotlib": "plots", "zuko": "baselines"}
     if request.name == "table2":
         needed["pyod"] = "pyod"
     for package, extra in needed.items():
-        if find_spec(package) is None:  # now, not after an hour of fitting
+        if find_spec(package) is None:  # raises before an hour of fitting
             raise ImportError(f"{package} is missing: pip install 'roundtrip[{extra}]'")
     request.folder.mkdir(parents=True, exist_ok=True)
     check_writable(request.folder / "runs.json")

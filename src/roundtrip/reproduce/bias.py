@@ -21,7 +21,7 @@ ROWS, DRAWS, QUICK_DRAWS = 50, 40_000, 4_000
 
 
 def bias(request: Request) -> str:
-    """Both estimators on linear models of growing latent dimension; picture and page."""
+    """Compare the estimators on linear models by latent dimension; returns the page in Markdown."""
     request.refuse("methods", "seeds", "budget", "paper_budget")
     runs = request.runs()
     draws = QUICK_DRAWS if request.quick else DRAWS
@@ -75,7 +75,7 @@ def bias(request: Request) -> str:
 def narrow_limit(latent_dim: int) -> float:
     """Bias of the published weights when p(x | z) is far narrower than the proposal, in nats.
 
-    Then only the ratio of the two densities at their centre counts.
+    The bias then depends only on the ratio of the two densities at their centre.
 
     >>> narrow_limit(1), round(narrow_limit(2), 2)
     (0.0, 0.45)
@@ -86,15 +86,15 @@ def narrow_limit(latent_dim: int) -> float:
 @torch.no_grad()
 def _measure(latent_dim: int, draws: int) -> dict[str, Any]:
     start = time.perf_counter()
-    generator = torch.Generator().manual_seed(latent_dim)
-    weight = torch.randn(FEATURES, latent_dim, generator=generator, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(latent_dim)
+    weight = torch.randn(FEATURES, latent_dim, generator=rng, dtype=torch.float64)
     weight /= math.sqrt(FEATURES)
-    # H gives the mean of the posterior, the best a proposal can be centred at.
+    # H gives the mean of the posterior, the best centre of a proposal.
     precision = torch.eye(latent_dim, dtype=torch.float64) + weight.T @ weight / SIGMA**2
     to_latent = torch.linalg.solve(precision, weight.T) / SIGMA**2
     model = RoundtripModel(_linear(weight), _linear(to_latent), latent_dim, sigma=SIGMA)
-    z = torch.randn(ROWS, latent_dim, generator=generator, dtype=torch.float64)
-    noise = torch.randn(ROWS, FEATURES, generator=generator, dtype=torch.float64)
+    z = torch.randn(ROWS, latent_dim, generator=rng, dtype=torch.float64)
+    noise = torch.randn(ROWS, FEATURES, generator=rng, dtype=torch.float64)
     x = z @ weight.T + SIGMA * noise
     covariance = weight @ weight.T + SIGMA**2 * torch.eye(FEATURES, dtype=torch.float64)
     exact = torch.distributions.MultivariateNormal(torch.zeros(FEATURES).double(), covariance)

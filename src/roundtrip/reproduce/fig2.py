@@ -1,4 +1,4 @@
-"""Fig. 2: the three simulated densities, true and as each method estimates them."""
+"""Fig. 2: the three simulated densities and the estimates of each method."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -35,7 +35,7 @@ PICTURE_TOL = 0.02
 
 
 def fig2(request: Request) -> str:
-    """Fit every method to every simulation; the picture, and the page in Markdown."""
+    """Fit every method to every simulation; returns the page in Markdown."""
     request.refuse("seeds")
     runs, methods = request.runs(), request.chosen(FIGURE_METHODS)
     log = Log(len(SIMULATIONS) * len(methods), quiet=request.quiet)
@@ -43,7 +43,7 @@ def fig2(request: Request) -> str:
         for method in methods:
             key = run_key(request, dataset, method)
             if not _density_file(request, key).exists():
-                runs.forget(key)  # its part of the picture is lost
+                runs.forget(key)  # computed again: its panel of the picture is missing
             log.run(runs, key, partial(_measure, request, key), "gap_to_truth")
     request.write_figure(_picture(request, methods))
     text = _page(request, runs, methods)
@@ -52,7 +52,7 @@ def fig2(request: Request) -> str:
 
 
 def run_key(request: Request, dataset: str, method: str) -> dict[str, Any]:
-    """What a run is known by."""
+    """Key of a run in the file of results."""
     budget = request.seconds(method, own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     settings = settings_name(_estimator(request, method))
     return {
@@ -71,7 +71,7 @@ def _estimator(request: Request, method: str) -> Any:
 def fitted_simulation(
     request: Request, key: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any], SimulatedData]:
-    """The estimator of a run, how its fit went, and the data, whose first rows it has not seen."""
+    """Estimator of a run, the record of its fit, and the data, whose first rows are held out."""
     rows, test_rows = sizes(quick=request.quick)
     data = SIMULATIONS[key["dataset"]].make(rows, key["seed"])
     return *fitted(request, key, _estimator(request, key["method"]), data.X[test_rows:]), data
@@ -84,7 +84,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     tol = tolerance(key["method"])
     scores, details = log_density(est, test, quick=request.quick, tol=tol)
     gap = scores - data.log_density(test)
-    # Differences between estimates are small beside those of the paper's preset.
+    # The paper's preset is far from the truth: its picture needs no precise estimates.
     tol = tol if request.quick or key["method"] == PAPER else PICTURE_TOL
     cells, cells_error = _cell_densities(request, est, dataset, tol)
     path = _density_file(request, key)
@@ -105,10 +105,10 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
 def _cell_densities(
     request: Request, est: Any, dataset: str, tol: float
 ) -> tuple[np.ndarray, float]:
-    """Log densities at the picture's cells, and how well they are known where points lie.
+    """Log densities at the picture's cells, and their root-mean-square standard error in nats.
 
-    The latter is a standard error in nats, the root-mean-square over the true density. (Far from
-    all points an estimate may not be certain; there the picture is dark anyway.)
+    The mean square is weighted by the true density: far from all points, where estimates may not
+    converge, the picture is dark.
     """
     grid = _grid(request, dataset)
     if not isinstance(est, Roundtrip):
@@ -119,7 +119,7 @@ def _cell_densities(
 
 
 def _valleys(request: Request, est: Any, data: SimulatedData, tol: float) -> dict[str, float]:
-    """How deep the density falls half-way between neighbouring modes of the mixture, in nats."""
+    """Fall of the log density from the mixture's modes to half-way between neighbours, in nats."""
     modes = np.stack(np.meshgrid([-1.0, 0, 1], [-1.0, 0, 1]), axis=-1).reshape(-1, 2)
     halves = np.stack(np.meshgrid([-0.5, 0.5], [-1.0, 0, 1]), axis=-1).reshape(-1, 2)
     valleys = np.concatenate([halves, halves[:, ::-1]])
@@ -165,9 +165,10 @@ def _estimated(request: Request, dataset: str, method: str) -> np.ndarray:
 
 
 def divergence(truth: np.ndarray, estimated: np.ndarray, area: float) -> float:
-    """KL(truth ‖ estimated) in nats from densities at the centres of cells of one area.
+    """KL(truth ‖ estimated) in nats from densities at the centres of cells of equal area.
 
-    With -p + q in the integrand every cell counts positively, also where mass lies outside of all.
+    The term -p + q makes the contribution of every cell non-negative, also if some mass lies
+    outside the cells.
 
     >>> divergence(np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1.0)
     0.0

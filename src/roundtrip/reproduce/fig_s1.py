@@ -26,7 +26,7 @@ Z_1 = np.linspace(-4, 4, 801)
 
 
 def fig_s1(request: Request) -> str:
-    """The paper's preset on the involute; the picture, and its figures in Markdown."""
+    """Fit the paper's preset to the involute; returns the page in Markdown."""
     request.refuse("methods", "seeds", "budget")
     budget = request.seconds(PAPER, own=PAPER_BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)
     request = replace(request, paper_budget=budget)
@@ -54,7 +54,7 @@ def fig_s1(request: Request) -> str:
 @torch.no_grad()
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     with torch.enable_grad():
-        # The model is that of Fig. 2, if it was kept.
+        # The stored model of Fig. 2 is used, if there is one.
         est, record, data = fitted_simulation(replace(request, name="fig2"), key)
     model = est.model_
     x = torch.tensor([POINT], dtype=torch.float64, device=model.device)

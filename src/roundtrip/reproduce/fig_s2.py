@@ -29,12 +29,12 @@ LAPLACE = f"{PAPER}, Laplace"
 
 
 def fig_s2(request: Request) -> str:
-    """Fit every method at every dimension; the picture, and the page in Markdown."""
+    """Fit every method in every dimension; returns the page in Markdown."""
     request.refuse("seeds")
     runs, methods = request.runs(), request.chosen(FIGURE_METHODS)
     dimensions = QUICK_DIMENSIONS if request.quick else DIMENSIONS
     log = Log(len(dimensions) * len(methods), quiet=request.quiet)
-    for dimension in reversed(dimensions):  # the figures that the text states come first
+    for dimension in reversed(dimensions):  # first 10, whose numbers the paper states
         for method in methods:
             key = _key(request, dimension, method)
             log.run(runs, key, partial(_measure, request, key), "spearman")
@@ -114,7 +114,7 @@ def _page(
         cells.append("" if published is None else f"{published:.3f}")
         rows.append([method, *cells])
     points, held_out = sizes(quick=request.quick)
-    # Laplace is a line, but no method of its own.
+    # Laplace is a curve, but not a method of its own.
     methods = [method for method in curves if method != LAPLACE]
     shown = [runs[_key(request, d, method)] for method in methods for d in dimensions]
     limits = request.limits(own=BUDGET, paper=PAPER_BUDGET, quick=QUICK_BUDGET)

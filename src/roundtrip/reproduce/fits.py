@@ -1,4 +1,4 @@
-"""One fit and its scores, as every figure and table needs them."""
+"""Fits and scores that all figures and tables share."""
 
 import hashlib
 import json
@@ -22,17 +22,22 @@ from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import environment
 
 QUICK_EVALUATIONS = 600
-"""Of G a row in quick runs, where nobody needs certainty."""
+"""Evaluations of G per row in quick runs, which need no precise densities."""
 
 TOL, PAPER_TOL = 0.05, 0.2
-"""Nats a row. The paper's networks are large: half the square of the error, 0.02, is what means
-over rows may then be too low by."""
+"""Standard errors per row, in nats. The paper's networks are large and estimated less
+precisely; means over rows may be too low by half the square of the error, 0.02."""
 
 
 def settings_of(est: Any, *, pixels: int = 0) -> dict[str, Any]:
-    """All settings of an estimator, "auto" replaced where it is known beforehand.
+    """All settings of an estimator, with "auto" replaced where its value is known before the fit.
 
-    `pixels` are the numbers an image, or 0 for tables.
+    Parameters
+    ----------
+    est : estimator
+        A `Roundtrip` or another estimator of scikit-learn's kind.
+    pixels : int, default=0
+        Numbers per image; 0 for tables.
     """
     settings = est.get_params(deep=not isinstance(est, Roundtrip))
     if isinstance(est, Roundtrip):
@@ -41,7 +46,7 @@ def settings_of(est: Any, *, pixels: int = 0) -> dict[str, Any]:
 
 
 def settings_name(est: Any, *, pixels: int = 0) -> str:
-    """A short name for the settings, so that results of others are not taken for these.
+    """Hash of the settings, part of a run's key: other settings give another run.
 
     >>> settings_name(Roundtrip()) == settings_name(Roundtrip(noise="diagonal"))
     False
@@ -51,7 +56,7 @@ def settings_name(est: Any, *, pixels: int = 0) -> str:
 
 
 def file_name(key: Mapping[str, Any]) -> str:
-    """A run's key as the name of a file, without its suffix.
+    """File name, without suffix, for a run's key.
 
     >>> file_name({"method": "Roundtrip (paper)", "seed": 0, "budget": 60.0})
     'Roundtrip__paper_-0-60'
@@ -63,9 +68,22 @@ def file_name(key: Mapping[str, Any]) -> str:
 def fitted(
     request: Request, key: Mapping[str, Any], est: Any, X: np.ndarray, **arguments: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """The estimator after its fit, and how that went; from an earlier run if it was kept.
+    """Fit an estimator or load it from an earlier run; returns it and the record of its fit.
 
-    What is kept is for this machine and this version: delete the folder `models` to fit anew.
+    Stored models are valid for this machine and version; delete the folder `models` to fit again.
+
+    Parameters
+    ----------
+    request : Request
+        Its folder holds the models.
+    key : mapping
+        Key of the run, which names the file.
+    est : estimator
+        Estimator to fit.
+    X : numpy.ndarray
+        Training rows.
+    **arguments
+        Further arguments of `fit`.
     """
     path = request.folder / "models" / f"{file_name(key)}.joblib"
     if path.exists():
@@ -80,7 +98,7 @@ def fitted(
 
 
 def timed_fit(est: Any, X: np.ndarray, **arguments: Any) -> dict[str, Any]:
-    """Fit, and tell how long it took and why it ended. An interrupted fit is no result."""
+    """Fit, and record how long it took and why it ended; raises if the fit was interrupted."""
     start, cpu_start = time.perf_counter(), time.process_time()
     est.fit(X, **arguments)
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
@@ -89,24 +107,24 @@ def timed_fit(est: Any, X: np.ndarray, **arguments: Any) -> dict[str, Any]:
         raise KeyboardInterrupt
     return {
         "fit_seconds": seconds,
-        "cpu_seconds": cpu_seconds,  # far less than threads x seconds: other work was in the way
+        "cpu_seconds": cpu_seconds,  # far less than threads x seconds if the machine was busy
         "train_rows": len(X),
         "epochs": getattr(est, "n_iter_", None),
         "stopped_by": stopped_by,
         "parameters": settings_of(est, pixels=X[0].size if are_images(X) else 0),
-        **environment(),  # a kept model may be scored in another one
+        **environment(),  # of the fit; a stored model may be scored in another environment
     }
 
 
 def tolerance(method: str) -> float:
-    """Standard error that a row's log density is estimated to, in nats, by a Roundtrip method."""
+    """Standard error in nats to which a Roundtrip method estimates the log density of a row."""
     return PAPER_TOL if method == PAPER else TOL
 
 
 def log_density(
     est: Any, rows: np.ndarray, *, quick: bool, tol: float
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Log densities of rows; of a Roundtrip model also how sure they are."""
+    """Log densities of rows and, for a Roundtrip model, how precise they are."""
     if not isinstance(est, Roundtrip):
         return est.score_samples(rows), {}
     estimate = estimate_density(
@@ -124,14 +142,14 @@ def log_density(
 def estimate_density(
     est: Roundtrip, rows: np.ndarray, *, tol: float, evaluations: int
 ) -> DensityEstimate:
-    """Densities of rows; how many are not certain is in the result, not in a warning."""
+    """Densities of rows without a warning; the result says which have converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)
         return est.density(rows, tol=tol, max_evaluations=evaluations)
 
 
 def machine(records: Iterable[Mapping[str, Any]]) -> str:
-    """What fits ran on, for people.
+    """Threads, cores and version of torch that fits ran with, as a phrase.
 
     >>> machine([{"threads": 1, "cores": 2, "torch": "2.6"}, {"threads": 2, "cores": 2}])
     '1 or 2 threads on 2 cores, torch 2.6'
@@ -149,7 +167,7 @@ def machine(records: Iterable[Mapping[str, Any]]) -> str:
 
 
 def certainty(records: Iterable[Mapping[str, Any]]) -> str:
-    """How well the log densities of Roundtrip methods are known, for people.
+    """Standard errors of the log densities of Roundtrip methods, as a phrase.
 
     >>> certainty([{"method": "KDE"}, {"method": "Roundtrip", "tol": 0.05}])
     'log densities of a row to 0.05 nats for Roundtrip'
@@ -163,7 +181,7 @@ def certainty(records: Iterable[Mapping[str, Any]]) -> str:
 
 
 def told(record: Mapping[str, Any]) -> str:
-    """How far the training of a record came, for people."""
+    """Number of epochs, time and reason of the end of a training, as a phrase."""
     ends = {
         "max_time": "the time was up",
         "patience": "it no longer improved",

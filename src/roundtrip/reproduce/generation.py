@@ -1,4 +1,4 @@
-"""New images of each class with their densities, the likeliest first (the paper's Fig. 3)."""
+"""New images of each class, sorted by their density (the paper's Fig. 3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +17,16 @@ ORDERS = ("likelihood", "none")
 
 @dataclass(frozen=True)
 class Generated:
-    """Generated images, class by class.
+    """Generated images, sorted by class.
 
     Attributes
     ----------
-    images : `(images, height, width, channels)` or channels first, as in `fit`.
-    labels : the class of each.
-    density : their log densities within their class.
+    images : numpy.ndarray
+        `(images, height, width, channels)` or channels first, as in `fit`.
+    labels : list
+        Class of each image.
+    density : DensityEstimate
+        Log density of each image given its class.
     """
 
     images: np.ndarray
@@ -31,7 +34,7 @@ class Generated:
     density: DensityEstimate
 
     def to_frame(self) -> pd.DataFrame:
-        """One row an image: its class, and its log density with its error."""
+        """Table with one row per image: its class, log density and standard error."""
         frame = self.density.to_frame()
         frame.insert(0, "label", self.labels)
         return frame
@@ -46,9 +49,27 @@ def generate_images(
     random_state: int | np.random.RandomState | None = None,
     tol: float | None = None,
 ) -> Generated:
-    """`per_class` images E(x | z, y) for random z of each class, by decreasing density within it.
+    """Images E(x | z, y) of each class y for random z.
 
-    `labels` None: all classes of the fit.
+    Parameters
+    ----------
+    est : Roundtrip
+        Model of images, fitted with ``context=labels``.
+    per_class : int
+        Number of images per class.
+    labels : sequence, optional
+        Classes; by default all classes of `fit`.
+    sort : {"likelihood", "none"}, default="likelihood"
+        Whether images of a class are sorted by decreasing density.
+    random_state : int, numpy.random.RandomState or None, default=None
+        Seed of z.
+    tol : float, optional
+        Standard error of the log densities in nats; by default the model's `tol`.
+
+    Returns
+    -------
+    Generated
+        Images, labels and densities.
     """
     check_integer("per_class", per_class, minimum=1)
     check_choice("sort", sort, ORDERS)

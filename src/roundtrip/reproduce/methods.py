@@ -1,4 +1,4 @@
-"""The methods that are compared, each made ready for one fit."""
+"""The density estimators that figures and tables compare."""
 
 from typing import Any
 
@@ -10,18 +10,30 @@ DEFAULT = "Roundtrip"
 PAPER = "Roundtrip (paper)"
 METHODS = ("KDE", "Gaussian mixture", "MADE", "RealNVP", "MAF", "NSF", PAPER, DEFAULT)
 FIGURE_METHODS = ("KDE", "MADE", "RealNVP", "MAF", "NSF", PAPER, DEFAULT)
-"""Those of the paper, NSF and our default."""
-
+"""The methods of the paper, NSF and our default."""
 
 QUICK_VALIDATION = {"validation__rows": 20, "validation__draws": 100}
-"""Of the paper's preset in quick runs, where its own would take longer than the training."""
+"""For the paper's preset in quick runs, where its own validation takes longer than training."""
 
 
 def make_method(
     name: str, *, seed: int, latent_dim: int, scale: str | None, quick: bool = False
 ) -> Any:
-    """An estimator that is not fitted yet; `latent_dim` and `scale` are for the paper's preset.
+    """Make an unfitted estimator.
 
+    Parameters
+    ----------
+    name : str
+        One of `METHODS`.
+    seed : int
+        Its random state.
+    latent_dim, scale : int, str or None
+        Used by the paper's preset only.
+    quick : bool, default=False
+        Whether the paper's preset validates with fewer rows and draws.
+
+    Examples
+    --------
     >>> make_method("Roundtrip", seed=0, latent_dim=3, scale=None).latent_dim
     'auto'
     """

@@ -1,4 +1,4 @@
-"""The outlier detectors that are compared, each as one function of training rows and a seed."""
+"""The outlier detectors that table 2 compares."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -32,10 +32,10 @@ OUTLIER_METHODS = (
 )
 
 OC_SVM_ROWS = 45_000
-"""Its cost grows with the square of the rows; more than these, a sample, are not shown to it."""
+"""Size of the sample that it is fitted to, because its cost grows with the square of the rows."""
 
 PAPER_EVALUATIONS = 320
-"""Of G a row, for the paper's large networks: enough to rank rows."""
+"""Evaluations of G per row for the paper's large networks: enough to rank rows."""
 
 HOW_THEY_ARE_USED = (
     "Columns are standardised for OC-SVM, k-NN and LOF, as the flows do themselves; OC-SVM sees at "
@@ -44,21 +44,21 @@ HOW_THEY_ARE_USED = (
     "libraries."
 )
 
-Oddness = Callable[[np.ndarray], np.ndarray]
+Score = Callable[[np.ndarray], np.ndarray]
 
 
 class OutlierMethod(NamedTuple):
-    """A detector that is not fitted yet, and how to use it."""
+    """An unfitted detector and the function that fits it."""
 
     detector: Any
-    fit: Callable[[np.ndarray, float], Oddness]
-    """From training rows and the seconds it may take to a function that is high for odd rows."""
+    fit: Callable[[np.ndarray, float], Score]
+    """Takes training rows and a time limit; gives a function whose values are high for outliers."""
 
 
 def make_outlier_method(
     name: str, *, seed: int, latent_dim: int, quick: bool = False
 ) -> OutlierMethod:
-    """One of `OUTLIER_METHODS`; `latent_dim` is for the paper's preset.
+    """Make one of `OUTLIER_METHODS`; `latent_dim` and `quick` are for the paper's preset.
 
     >>> make_outlier_method("ECOD", seed=0, latent_dim=3).detector.contamination
     0.1
@@ -81,10 +81,10 @@ def make_outlier_method(
         return OutlierMethod(detector, lambda X, _: detector.fit(X).decision_function)
     if name == "OC-SVM":
         detector = make_pipeline(StandardScaler(), OneClassSVM())
-        random = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed)
         return OutlierMethod(
             detector,
-            lambda X, _: _negative(detector.fit(random.permutation(X)[:OC_SVM_ROWS]).score_samples),
+            lambda X, _: _negative(detector.fit(rng.permutation(X)[:OC_SVM_ROWS]).score_samples),
         )
     if name == "Isolation Forest":
         detector = IsolationForest(random_state=seed)
@@ -93,9 +93,9 @@ def make_outlier_method(
     return OutlierMethod(detector, lambda X, _: _negative(detector.fit(X).score_samples))
 
 
-def _negative(score: Callable[[np.ndarray], np.ndarray]) -> Oddness:
+def _negative(score: Score) -> Score:
     return lambda X: -score(X)
 
 
-def _of_paper(est: Roundtrip) -> Oddness:
+def _of_paper(est: Roundtrip) -> Score:
     return lambda X: -est.density(X, tol=0.1, max_evaluations=PAPER_EVALUATIONS).log_density

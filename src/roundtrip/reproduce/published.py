@@ -1,4 +1,4 @@
-"""The figures that the paper states, to stand beside ours."""
+"""Numbers stated in the paper, shown beside ours."""
 
 TABLE_1 = {
     "KDE": {"AReM": 6.26, "CASP": 20.47, "HEPMASS": -25.46, "BANK": 15.84, "YPMSD": 247.03},

@@ -1,9 +1,9 @@
 """The importance weights of the authors' public code, which are biased; for demonstration only.
 
-It draws z from a multivariate Student t around H(x), whose coordinates share one chi-square, and
-divides by a product of univariate t densities, which belongs to other draws. The mean weight is
-then not p(x) but ∫ p(x, z) q(z) / r(z) dz, with q the density of the draws and r the product. See
-docs/reference-bias.md.
+That code draws z from a multivariate Student t around H(x), whose coordinates share one chi-square
+variable, but divides by a product of univariate t densities, which is not the density of these
+draws. The mean weight is then not p(x) but ∫ p(x, z) q(z) / r(z) dz, with q the density of the
+draws and r the product. See docs/reference-bias.md.
 """
 
 import math
@@ -16,7 +16,7 @@ from roundtrip.density.weights import encoded, log_joints
 from roundtrip.model.core import RoundtripModel
 
 SCALES = (0.005, 0.01, 0.1, 0.5, 1.0)
-"""Widths of the proposal among which the authors' code chooses by validation likelihood."""
+"""Scales of the proposal, among which the authors' code chooses by validation likelihood."""
 
 
 @torch.no_grad()
@@ -29,8 +29,23 @@ def biased_log_density(
     df: float = 1.0,
     seed: int = 0,
 ) -> np.ndarray:
-    """What the published estimator gives for log p(x), `(rows,)`.
+    """Estimates of log p(x) by the published code, `(rows,)`.
 
+    Parameters
+    ----------
+    model : RoundtripModel
+        The fitted model.
+    x : torch.Tensor
+        `(rows, features)`.
+    n_samples : int
+        Draws per row.
+    scale, df : float, default=1.0
+        Scale and degrees of freedom of the proposal.
+    seed : int, default=0
+        Seed of the draws.
+
+    Examples
+    --------
     >>> import torch
     >>> model = RoundtripModel(torch.nn.Linear(2, 3), torch.nn.Linear(3, 2), 2, sigma=0.5)
     >>> biased_log_density(model, torch.zeros(4, 3), n_samples=100, scale=0.5).shape

@@ -1,4 +1,4 @@
-"""A small convolutional classifier of real digits, to judge generated ones by."""
+"""A small convolutional classifier, trained on real digits, that judges generated ones."""
 
 import numpy as np
 import torch
@@ -8,16 +8,18 @@ from torch import Tensor, nn
 
 BATCH = 128
 HIGHEST_RATE = 3e-3
-"""What results depend on besides the number of epochs; they are kept by both."""
+"""Highest learning rate."""
 
 
 class Recogniser:
-    """Learns to name 28 x 28 images by their class; `accuracy` says how well.
+    """Classifier of 28 x 28 images.
 
     Parameters
     ----------
-    epochs : passes over the images.
-    seed : of weights and order.
+    epochs : int
+        Passes over the images.
+    seed : int
+        Seed of the weights and of the order of images.
     """
 
     def __init__(self, *, epochs: int, seed: int) -> None:
@@ -25,8 +27,8 @@ class Recogniser:
         self.seed = seed
 
     def fit(self, images: np.ndarray, labels: np.ndarray, *, quiet: bool) -> "Recogniser":
-        """Learn from `(rows, height, width, 1)` bytes and their classes 0 to 9."""
-        generator = torch.Generator().manual_seed(self.seed)
+        """Fit to `(rows, height, width, 1)` bytes and their classes 0 to 9."""
+        rng = torch.Generator().manual_seed(self.seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             self.network_ = _network(images.shape[1])
@@ -40,7 +42,7 @@ class Recogniser:
             console=Console(stderr=True),
             disable=quiet,
         ):
-            order = torch.randperm(len(x), generator=generator)
+            order = torch.randperm(len(x), generator=rng)
             for batch in order.split(BATCH)[: len(x) // BATCH]:
                 optimiser.zero_grad()
                 nn.functional.cross_entropy(self.network_(x[batch]), y[batch]).backward()
@@ -51,12 +53,12 @@ class Recogniser:
 
     @torch.no_grad()
     def predict(self, images: np.ndarray) -> np.ndarray:
-        """The class of each image."""
+        """Class of each image."""
         parts = [self.network_(block).argmax(dim=1) for block in _tensor(images).split(1000)]
         return torch.cat(parts).numpy()
 
     def accuracy(self, images: np.ndarray, labels: np.ndarray) -> float:
-        """Share of images that are named correctly."""
+        """Share of images that are classified correctly."""
         return float((self.predict(images) == labels).mean())
 
 

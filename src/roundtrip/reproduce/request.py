@@ -1,4 +1,4 @@
-"""What a reader asks for, and where the answer goes."""
+"""`Request`: which figure or table to compute, how, and where its files go."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,17 +20,25 @@ class Request:
 
     Attributes
     ----------
-    name : of the figure or table.
-    output : folder for results; each figure or table has a folder of its own in it.
-    quick : reduced settings, to see it work; results go to a folder of their own.
-    methods : which to compare; None: all of the figure or table.
-    seeds : how many times each is fitted, with seeds 0, 1, ...; None: 3 for tables, 1 if quick.
-        Figures are of one seed.
-    budget : seconds a fit; None: the figure's own.
-    paper_budget : the same for the paper's preset.
-    data_home : folder with the data sets; None: ROUNDTRIP_DATA, the cache or a download.
-    download : whether data sets that are not there may be downloaded.
-    quiet : tell nothing on stderr.
+    name : str
+        Name of the figure or table.
+    output : Path
+        Folder of the results; each figure or table has a folder of its own in it.
+    quick : bool
+        Whether to use reduced settings, as a trial; results go to a folder of their own.
+    methods : sequence of str or None
+        Methods to compare; None for all of the figure or table.
+    seeds : int or None
+        Number of fits per method, with seeds 0, 1, ...; None for 3, or 1 if quick. Only tables
+        have several.
+    budget, paper_budget : float or None
+        Seconds per fit, and per fit of the paper's preset; None for those of the figure or table.
+    data_home : Path or None
+        Folder with the data sets; None for ROUNDTRIP_DATA or the cache.
+    download : bool
+        Whether missing data sets may be downloaded.
+    quiet : bool
+        Whether to print nothing on stderr.
     """
 
     name: str
@@ -53,21 +61,21 @@ class Request:
 
     @property
     def folder(self) -> Path:
-        """Where the results of this request go."""
+        """Folder of the results of this request."""
         return self.output / (f"{self.name}-quick" if self.quick else self.name)
 
     def runs(self) -> Runs:
-        """The single results that are known."""
+        """Stored results of single runs."""
         return Runs(self.folder / "runs.json")
 
     def refuse(self, *options: str) -> None:
-        """Raise a `ValueError` if one of these options was given: this figure has no use for it."""
+        """Raise a `ValueError` if one of these options was given: they do not apply."""
         for option in options:
             if getattr(self, option) is not None:
                 raise ValueError(f"{self.name} has no {option.replace('_', ' ')} to choose")
 
     def chosen(self, known: Sequence[str]) -> list[str]:
-        """The methods that were asked for, in the figure's own order."""
+        """Methods asked for, in the order of `known`."""
         if self.methods is None:
             return list(known)
         for method in self.methods:
@@ -75,14 +83,14 @@ class Request:
         return [method for method in known if method in self.methods]
 
     def seconds(self, method: str, *, own: float, paper: float, quick: float) -> float:
-        """How long a fit of `method` may take: as asked for, or the figure's own."""
+        """Time limit of a fit of `method`: as asked for, or that of the figure."""
         asked = self.paper_budget if method == PAPER else self.budget
         if asked is not None:
             return asked
         return quick if self.quick else paper if method == PAPER else own
 
     def limits(self, *, own: float, paper: float, quick: float) -> str:
-        """`seconds` for people."""
+        """Time limits as a phrase."""
         each = {"own": own, "paper": paper, "quick": quick}
         text = f"at most {self.seconds('', **each):g} s a fit"
         if self.methods is not None and PAPER not in self.methods:
@@ -96,11 +104,11 @@ class Request:
             temporary.write_text(text)
 
     def write_figure(self, figure: "Figure", part: str = "", *, vector: bool = True) -> None:
-        """Write a picture as PNG and, if it is not made of pixels, as SVG, named after its part."""
+        """Write a figure as PNG and, if `vector`, as SVG; `part` is added to the file's name."""
         self.folder.mkdir(parents=True, exist_ok=True)
         from matplotlib import rc_context
 
-        # The same numbers give the same file: no date, and ids that are not random.
+        # Equal numbers give equal files: no date, and no random ids.
         with rc_context({"svg.hashsalt": self.name}):
             kinds: dict[str, dict[str, Any]] = {"png": {}}
             if vector:

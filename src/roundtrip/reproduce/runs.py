@@ -1,4 +1,4 @@
-"""Results of single runs in a JSON file: each is computed once, and a stop loses at most one."""
+"""Results of single runs in a JSON file, so that an interrupted experiment can be resumed."""
 
 import json
 import os
@@ -19,12 +19,19 @@ from roundtrip.io.atomic import atomic_write
 Key = Mapping[str, Any]
 
 HIDDEN = ("settings",)
-"""Parts of a key that mean nothing to people."""
+"""Parts of a key that the log does not show."""
 
 
 class Runs:
-    """The records of a file, each a dict that begins with the key it is known by.
+    """Records of a file; each is a dict that contains its key.
 
+    Parameters
+    ----------
+    path : Path
+        The file, which need not exist yet.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     runs = Runs(Path(folder, "runs.json"))
@@ -40,22 +47,22 @@ class Runs:
         self._read()
 
     def find(self, key: Key) -> dict[str, Any] | None:
-        """The first record that agrees with all entries of `key`."""
+        """First record that agrees with all entries of `key`, or None."""
         return next((record for record in self.records if _same(record, key)), None)
 
     def __getitem__(self, key: Key) -> dict[str, Any]:
-        """The record of a key that was computed."""
+        """Record of `key`; raises a `KeyError` if it has not been computed."""
         found = self.find(key)
         if found is None:
             raise KeyError(str(dict(key)))
         return found
 
     def forget(self, key: Key) -> None:
-        """Leave out the record of a key, if there is one."""
+        """Remove the record of `key`, if there is one."""
         self.records = [record for record in self.records if record is not self.find(key)]
 
     def computed(self, key: Key, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """The record of `key`; computed and written to the file if it is not there yet."""
+        """Record of `key`, computed and written to the file if it is not there yet."""
         found = self.find(key)
         if found is not None:
             return found
@@ -64,7 +71,7 @@ class Runs:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         earlier = self.records
         self._read()
-        # What another process has added meanwhile stays.
+        # Keeps records that another process has added meanwhile.
         self.records = earlier + [r for r in self.records if r not in earlier and not _same(r, key)]
         self.records.append(json.loads(text))
         with atomic_write(self.path) as temporary:
@@ -77,10 +84,10 @@ class Runs:
         try:
             records = json.loads(self.path.read_text())
             if not (isinstance(records, list) and all(isinstance(r, dict) for r in records)):
-                raise ValueError("it holds no list of records")
+                raise ValueError("it is not a list of records")
         except ValueError as error:
             raise ValueError(
-                f"{self.path} is not a file of results ({error}); move it away to begin anew"
+                f"{self.path} is not a file of results ({error}); move it away to start again"
             ) from error
         self.records = records
 
@@ -90,7 +97,7 @@ def _same(record: Key, key: Key) -> bool:
 
 
 def environment() -> dict[str, Any]:
-    """What a figure depends on besides code and seed."""
+    """Versions, threads and cores, on which results depend besides code and seed."""
     return {
         "roundtrip": __version__,
         "torch": torch.__version__,
@@ -103,7 +110,15 @@ def environment() -> dict[str, Any]:
 
 
 class Log:
-    """One line a run on stderr, before and after it: what is running, what it gave."""
+    """Prints a line on stderr before each run, and its result after it.
+
+    Parameters
+    ----------
+    total : int
+        Number of runs.
+    quiet : bool, default=False
+        Whether to print nothing.
+    """
 
     def __init__(self, total: int, *, quiet: bool = False) -> None:
         self._console = Console(stderr=True, quiet=quiet, highlight=False)
@@ -113,7 +128,7 @@ class Log:
     def run(
         self, runs: Runs, key: Key, compute: Callable[[], Mapping[str, Any]], result: str
     ) -> dict[str, Any]:
-        """`runs.computed`, told about; `result` names the number to show."""
+        """Call `runs.computed` and print the entry `result` of its record."""
         self._done += 1
         parts = [f"{part} {value}" for part, value in key.items() if part not in HIDDEN]
         name = f"[{self._done}/{self._total}] " + ", ".join(parts)

@@ -1,4 +1,4 @@
-"""The paper's three simulations as the figures use them."""
+"""The paper's three simulations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ ROWS, TEST_ROWS = 20_000, 2_000
 QUICK_ROWS, QUICK_TEST_ROWS = 3_000, 200
 
 MIXTURE_SD = 0.1
-"""The paper prints 0.5, at which the modes merge; its figure and the authors' code are of 0.1."""
+"""The paper prints 0.5, at which the modes merge; its figure and the authors' code use 0.1."""
 
 MIXTURE = f"mixture, sd {MIXTURE_SD}"
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """A distribution and the square, from -reach to reach, in which it is shown."""
+    """A distribution and the square from -reach to reach in which it is shown."""
 
     make: Callable[[int, int], SimulatedData]
     reach: float
@@ -39,7 +39,7 @@ SIMULATIONS = {
 
 
 def sizes(*, quick: bool) -> tuple[int, int]:
-    """Rows in all, and rows held out of them.
+    """Number of rows, and of held-out rows among them.
 
     >>> sizes(quick=False)
     (20000, 2000)

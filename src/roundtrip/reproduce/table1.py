@@ -49,10 +49,10 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "YPMSD": load_ypmsd,
 }
 LATENT_DIMS = {"AReM": 3, "CASP": 5, "HEPMASS": 8, "BANK": 8, "YPMSD": 20}
-"""Of the paper's Table S1."""
+"""Those of the paper's Table S1."""
 
 BUDGET, PAPER_BUDGET = 180.0, 300.0
-"""Seconds a fit. The paper's training has no limit of its own; the page tells how far it came."""
+"""Seconds per fit. The paper states no time limit; the page reports the epochs of its preset."""
 
 QUICK_BUDGET = 2.0
 QUICK_ROWS = {"train": 3000, "validation": 300, "test": 100}
@@ -60,7 +60,7 @@ BIASED = "Roundtrip (paper), authors' biased weights"
 
 
 class _Sizes(NamedTuple):
-    """Rows and draws of the biased estimate, and those to choose its width by."""
+    """Rows and draws of the biased estimate, and of the choice of its scale."""
 
     rows: int
     draws: int
@@ -72,7 +72,7 @@ BIASED_SIZES, QUICK_BIASED_SIZES = _Sizes(200, 4000, 50, 1000), _Sizes(50, 500, 
 
 
 def table1(request: Request) -> str:
-    """Fit and score every method on every data set there is; picture, and page in Markdown."""
+    """Fit and score every method on every data set found; returns the page in Markdown."""
     request = replace(request, seeds=request.seeds or (1 if request.quick else 3))
     runs, missing = request.runs(), {}
     console = Console(stderr=True, quiet=request.quiet, highlight=False)
@@ -99,7 +99,7 @@ def table1(request: Request) -> str:
 
 
 def run_key(request: Request, dataset: str, method: str, seed: int) -> dict[str, Any]:
-    """What a run is known by."""
+    """Key of a run in the file of results."""
     return {
         "dataset": dataset,
         "method": method,
@@ -129,7 +129,7 @@ def _load(dataset: str, seed: int, data_home: Path | None, download: bool) -> Da
 
 
 def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
-    """One fit: mean test log-likelihood, its error, the two-sample accuracy, the time."""
+    """Record of one fit: mean test log-likelihood, its error, two-sample accuracy, times."""
     dataset, method, seed = key["dataset"], key["method"], key["seed"]
     data = _load(dataset, seed, request.data_home, request.download)
     if request.quick:
@@ -156,10 +156,10 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _biased(est: Roundtrip, data: Dataset, correct: np.ndarray, sizes: _Sizes) -> dict[str, Any]:
-    """The same model under the authors' weights: what they add on some of the test rows.
+    """Log-likelihood of the same model with the authors' weights, on some of the test rows.
 
-    As in their code the proposal's width is the one of the best validation likelihood, but chosen
-    here after training, with the sigma that training has settled.
+    As in their code, the scale of the proposal is the one with the best validation likelihood; here
+    it is chosen after training, with the final sigma.
     """
 
     def score(rows: np.ndarray, n_samples: int, scale: float) -> np.ndarray:
@@ -192,7 +192,17 @@ def _standard_error(values: np.ndarray) -> float:
 
 
 def two_sample_accuracy(real: np.ndarray, generated: np.ndarray, seed: int) -> float:
-    """How often gradient-boosted trees tell rows from samples (5-fold); 0.5 if they can't."""
+    """Accuracy of gradient-boosted trees that distinguish rows from samples (5-fold).
+
+    It is 0.5 if they can't.
+
+    Parameters
+    ----------
+    real, generated : numpy.ndarray
+        `(rows, features)`.
+    seed : int
+        Seed of the folds and the trees.
+    """
     rows = np.concatenate([real, generated])
     is_real = np.repeat([1, 0], [len(real), len(generated)])
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)

@@ -1,4 +1,4 @@
-"""Table 2: precision at k of outlier detection, trained on rows that hold outliers."""
+"""Table 2: precision at k of outlier detection; training rows contain outliers."""
 
 import math
 import time
@@ -30,26 +30,26 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "ForestCover": load_forestcover,
 }
 LATENT_DIMS = {"Shuttle": 3, "Mammography": 3, "ForestCover": 4}
-"""Of the paper's Table S2."""
+"""Those of the paper's Table S2."""
 
 WHOLE = "Shuttle, all rows"
 WHOLE_METHODS = ("OC-SVM", "Isolation Forest", DEFAULT)
-"""What fitting and scoring one table costs."""
+"""Methods whose cost of fitting and scoring one whole table is measured."""
 
 BUDGET, PAPER_BUDGET, QUICK_BUDGET = 60.0, 120.0, 2.0
-"""Seconds a fit of those that can be stopped: the flows and the paper's preset."""
+"""Seconds per fit of the methods with a time limit: the flows and the paper's preset."""
 
 QUICK_ROWS, QUICK_TEST_ROWS = 2000, 500
 
 
 def table2(request: Request) -> str:
-    """Fit and score every detector on every data set; the page in Markdown."""
+    """Fit and score every detector on every data set; returns the page in Markdown."""
     from roundtrip.reproduce.outlier_methods import OUTLIER_METHODS
 
     request = replace(request, seeds=request.seeds or (1 if request.quick else 3))
     assert request.seeds is not None
     runs, methods = request.runs(), request.chosen(OUTLIER_METHODS)
-    for load in DATASETS.values():  # what is missing is told now
+    for load in DATASETS.values():  # raises now if one is missing
         load(data_home=request.data_home, download=request.download)
     total = request.seeds * len(DATASETS) * len(methods) + len(_of_whole(methods))
     log = Log(total, quiet=request.quiet)
@@ -94,8 +94,8 @@ def _source(dataset: str) -> str:
 
 
 def _measure_alone(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
-    """One fit in a process of its own, whose memory is then that of the method."""
-    if request.quick:  # to start 30 processes would take longer than the fits
+    """Measure one fit in a process of its own, so that its memory is that of the method."""
+    if request.quick:  # starting 30 processes takes longer than the fits
         return _measure(key, request.data_home, request.download, request.quick)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(
@@ -125,10 +125,10 @@ def _measure(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)
         start = time.perf_counter()
-        oddness = method.fit(rows, key["budget"])
+        outlier_score = method.fit(rows, key["budget"])
         fitted = time.perf_counter()
         refuse_interrupted(method.detector)
-        scores = oddness(test)
+        scores = outlier_score(test)
         scored = time.perf_counter()
     added = _memory("VmHWM") - memory
     return {
@@ -146,26 +146,26 @@ def _measure(
 
 
 def refuse_interrupted(detector: Any) -> None:
-    """Go on with the interrupt that a fit took as a wish to end: half a fit is no result."""
+    """Raise a `KeyboardInterrupt` if a fit was interrupted: an unfinished fit is no result."""
     if getattr(getattr(detector, "estimator_", detector), "stopped_by_", None) == "interrupt":
         raise KeyboardInterrupt
 
 
-def precision_at_k(oddness: np.ndarray, outlier: np.ndarray) -> float:
-    """Share of outliers among the k oddest rows, k being the number of outliers.
+def precision_at_k(scores: np.ndarray, outlier: np.ndarray) -> float:
+    """Share of outliers among the k rows with the highest scores, k the number of outliers.
 
     >>> import numpy as np
     >>> precision_at_k(np.array([3.0, 2.0, 1.0, 0.0]), np.array([1, 0, 1, 0]))
     0.5
     """
     k = int(outlier.sum())
-    return float(outlier[np.argsort(-oddness, kind="stable")[:k]].mean())
+    return float(outlier[np.argsort(-scores, kind="stable")[:k]].mean())
 
 
 def _memory(entry: str) -> float:
-    """Bytes that this process holds (VmRSS) or has held at most (VmHWM); NaN if nobody tells.
+    """Memory of this process in bytes, now (VmRSS) or at its peak (VmHWM); NaN if unknown.
 
-    (Not `getrusage`, whose peak on Linux includes that of the process it was started from.)
+    On Linux the peak of `getrusage` includes that of the parent process, so it is not used.
     """
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
@@ -174,10 +174,10 @@ def _memory(entry: str) -> float:
 
 
 def _memory_now() -> float:
-    """Bytes that this process holds; from here on its peak counts anew, loading is forgotten."""
-    forget = Path("/proc/self/clear_refs")
-    if forget.exists():
-        forget.write_text("5")
+    """Memory of this process in bytes; resets its peak, so that loading data does not count."""
+    clear_refs = Path("/proc/self/clear_refs")
+    if clear_refs.exists():
+        clear_refs.write_text("5")
     return _memory("VmRSS")
 
 
