@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +85,12 @@ def small(**parameters: Any) -> Roundtrip:
     return Roundtrip().set_params(**(SMALL | parameters))
 
 
-def table(
-    X: Any = PLANE, context: Any = None, methods: Sequence[str] = (), **parameters: Any
-) -> Numbers:
-    """Everything that a small density of `X` gives."""
+def table(X: Any = PLANE, context: Any = None, methods: Any = (), **parameters: Any) -> Numbers:
+    """Everything that a small density of `X` gives, scored by `methods` besides "adaptive"."""
     return outputs(small(**parameters).fit(X, context=context), X, context, methods)
 
 
-def outputs(est: Roundtrip, X: Any, context: Any = None, methods: Sequence[str] = ()) -> Numbers:
-    """Everything that a fitted density gives, `methods` besides the adaptive one included."""
+def outputs(est: Roundtrip, X: Any, context: Any = None, methods: Any = ()) -> Numbers:
     rows, given = X[:SCORED], {} if context is None else {"context": context[:SCORED]}
     result = est.density(rows, **given)
     kept = ("log_density", "std_error", "ess", "n_evaluations", "converged")
@@ -230,9 +227,8 @@ def main() -> None:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", DensityWarning)
-    before = dict(np.load(arguments.file)) if arguments.mode == "compare" else {}
-    now: Numbers = {}
-    exit_code = 0
+    before: Numbers = dict(np.load(arguments.file)) if arguments.mode == "compare" else {}
+    now, exit_code = Numbers(), 0
     for case in arguments.cases or CASES:
         start = time.perf_counter()
         numbers = {f"{case}/{name}": np.asarray(value) for name, value in CASES[case]().items()}
@@ -242,7 +238,7 @@ def main() -> None:
             known = {name: array for name, array in before.items() if name.startswith(f"{case}/")}
             differ = differences(known, numbers)
             exit_code |= bool(differ)
-            result = f"{'DIFFERENT ' + ', '.join(differ) if differ else 'same'} ({result})"
+            result = f"{'DIFFERENT: ' + ' '.join(differ) if differ else 'same'} ({result})"
         print(f"{case}: {result}", flush=True)
     if arguments.mode == "write":
         np.savez(arguments.file, **now)
