@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from three_classes import SHARES, SMALL, TINY, TINY_ADVERSARIAL, three_gaussians, true_log_density
 
-from roundtrip import Roundtrip, RoundtripClassifier
+from roundtrip import Mixture, Residual, Roundtrip, RoundtripClassifier, load
 from roundtrip.density import FittedDensity
 
 

@@ -290,12 +290,14 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
     def _file_parts(self) -> FileParts:
         for label in self.classes_.tolist():
             check_label(label)
+        names = getattr(self, "feature_names_in_", None)
         content = {
             "priors": plain(self.priors),
             "random_state": plain(self.random_state),
             "estimator": plain_estimator(self.estimator),
             "classes": self.classes_.tolist(),
             "class_count": plain(self.class_count_),
+            "feature_names": None if names is None else list(names),
         }
         parts = FileParts(content, {})
         parts.add("density", self.estimator_._file_parts())
@@ -311,6 +313,8 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
             random_state=content["random_state"],
         )
         classifier._take_density(density, _array_of(content["classes"]), content["class_count"])
+        if content["feature_names"] is not None:  # `fit` gives the density rows without names
+            classifier.feature_names_in_ = np.array(content["feature_names"], dtype=object)
         return classifier
 
 

@@ -21,6 +21,7 @@ from roundtrip.density import estimate
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.model.core import RoundtripModel
 from roundtrip.outliers.default_density import default_density
+from roundtrip.outliers.scorer import Scorer
 from roundtrip.reproduce import EXPERIMENTS, Request, reproduce
 from roundtrip.reproduce.fig2 import divergence, fitted_simulation, run_key
 from roundtrip.reproduce.fig_s1 import Z_1
@@ -287,7 +288,7 @@ def test_results_of_another_density_are_not_taken_and_half_a_fit_is_none(tmp_pat
     )
     assert module._key(request, "Shuttle", DEFAULT, 0) != before
     fitted = RoundtripDetector()
-    fitted.estimator_ = Roundtrip()
+    fitted.scorer_ = Scorer(Roundtrip(), None, None)
     fitted.estimator_.stopped_by_ = "interrupt"
     with pytest.raises(KeyboardInterrupt):
         module.refuse_interrupted(fitted)
