@@ -29,7 +29,7 @@ from roundtrip.datasets import (
     make_involute,
     make_octagon_mixture,
 )
-from roundtrip.training.validation import BoundValidation
+from roundtrip.training.validators import BoundValidation
 
 
 # One check skips itself: array API input, which scikit-learn only checks where SciPy's array API is

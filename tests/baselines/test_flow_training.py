@@ -51,7 +51,7 @@ def train(flow, *, data=None, max_time=None, **settings):
         data[:500],
         data[500:],
         budget=Budget(max_time),
-        generator=torch.Generator().manual_seed(0),
+        rng=torch.Generator().manual_seed(0),
         **settings,
     )
 

@@ -316,6 +316,7 @@ def test_fig3_classifies_generates_and_is_not_computed_again(tmp_path, monkeypat
     monkeypatch.setattr(module, "QUICK_RECOGNISER_EPOCHS", 20)
     monkeypatch.setattr(module, "QUICK_PER_CLASS", 4)
     monkeypatch.setattr(module, "QUICK_TEST_IMAGES", 40)
+    monkeypatch.setattr(module, "TOL", 1.0)
     request = Request("fig3", tmp_path, quick=True, budget=4.0, quiet=True)
     text = reproduce(request)
     mnist, cifar = Runs(request.folder / "runs.json").records

@@ -8,7 +8,7 @@ from roundtrip.model.networks import discriminator, mlp
 from roundtrip.training.adversarial_trainer import AdversarialTrainer
 from roundtrip.training.batches import Batches
 from roundtrip.training.loop import train
-from roundtrip.training.validation import SigmaValidation
+from roundtrip.training.validators import SigmaValidation
 
 
 class Setup:

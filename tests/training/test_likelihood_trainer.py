@@ -9,7 +9,7 @@ from roundtrip.training.batches import Batches
 from roundtrip.training.likelihood_trainer import LikelihoodTrainer
 from roundtrip.training.loop import train
 from roundtrip.training.principal import start_at_principal_components
-from roundtrip.training.validation import BoundValidation
+from roundtrip.training.validators import BoundValidation
 
 
 def test_training_reaches_what_a_line_cannot():

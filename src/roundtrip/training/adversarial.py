@@ -20,8 +20,8 @@ from roundtrip.training.adversaries import Adversaries
 from roundtrip.training.batches import SAMPLING
 from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood import check_training
-from roundtrip.training.objective import FitOptions, Objective, Randomness
-from roundtrip.training.validation import SigmaValidation
+from roundtrip.training.objective import FitOptions, Objective, TrainingStreams
+from roundtrip.training.validators import SigmaValidation
 
 DEFAULT_SIGMA_GRID = tuple(float(f"{value:.2g}") for value in np.geomspace(0.005, 1.0, 24))
 
@@ -112,7 +112,7 @@ class Adversarial(Adversaries, Objective):  # numpydoc ignore=PR02
         return min(features, max(3, (features + 1) // 2))
 
     def trainer(
-        self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
+        self, model: RoundtripModel, data: FittingData, network: Network, streams: TrainingStreams
     ) -> AdversarialTrainer:
         """Return a trainer that alternates between the two minimisations of eq. (15)."""
         return self.adversarial_trainer(

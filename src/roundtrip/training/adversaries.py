@@ -8,7 +8,7 @@ from roundtrip.model.networks import Network, discriminator
 from roundtrip.parameters import Component, check_integer, check_number, check_widths
 from roundtrip.training.adversarial_trainer import AdversarialTrainer
 from roundtrip.training.data import FittingData
-from roundtrip.training.objective import Randomness
+from roundtrip.training.objective import TrainingStreams
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,7 +44,7 @@ class Adversaries(Component):  # numpydoc ignore=PR02
         model: RoundtripModel,
         data: FittingData,
         network: Network,
-        streams: Randomness,
+        streams: TrainingStreams,
         *,
         learning_rate: float,
         averaging: float,

@@ -10,7 +10,7 @@ from torch import Tensor
 from roundtrip.data import Rows, Schema
 from roundtrip.model.networks import ImageShape, Sizes
 from roundtrip.training.batches import jittered
-from roundtrip.training.settings import Validation
+from roundtrip.training.validation import Validation
 
 CONTINUOUS_FLOOR = 1e-3
 """Smallest width of the noise of a column, in units of its interquartile range."""

@@ -9,7 +9,7 @@ from roundtrip.training.adversarial_trainer import AdversarialTrainer
 from roundtrip.training.adversaries import Adversaries
 from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood import Likelihood
-from roundtrip.training.objective import Randomness
+from roundtrip.training.objective import TrainingStreams
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +76,7 @@ class AdversarialStage(Hybrid):
     largest_fall = float("inf")
 
     def trainer(  # type: ignore[override]
-        self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
+        self, model: RoundtripModel, data: FittingData, network: Network, streams: TrainingStreams
     ) -> AdversarialTrainer:
         """Return a trainer on eq. (13)-(15) with the weighted bound in the loss of G and H."""
         assert self.draws != "auto"

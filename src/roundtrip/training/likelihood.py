@@ -10,8 +10,8 @@ from roundtrip.model.networks import Network
 from roundtrip.parameters import check_integer, check_number, is_auto
 from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood_trainer import LikelihoodTrainer
-from roundtrip.training.objective import FitOptions, Objective, Randomness
-from roundtrip.training.validation import BoundValidation
+from roundtrip.training.objective import FitOptions, Objective, TrainingStreams
+from roundtrip.training.validators import BoundValidation
 
 LARGEST_FALL = 1.0
 """Nats per feature by which an epoch may fall below the best one. After a larger fall the posterior
@@ -91,7 +91,7 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
         return min(features, max(3, round(2 * features / 3)))
 
     def trainer(
-        self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
+        self, model: RoundtripModel, data: FittingData, network: Network, streams: TrainingStreams
     ) -> LikelihoodTrainer:
         """Return a trainer on the bound."""
         assert self.draws != "auto"

@@ -15,7 +15,7 @@ from roundtrip.model.noise import Noise
 from roundtrip.model.prior import Prior
 from roundtrip.parameters import Component
 from roundtrip.training.data import FittingData
-from roundtrip.training.settings import Validation
+from roundtrip.training.validation import Validation
 
 
 class Trainer(Protocol):
@@ -54,7 +54,7 @@ class Validator(Protocol):
 
 
 @dataclass(frozen=True)
-class Randomness:
+class TrainingStreams:
     """The random streams of one training.
 
     Attributes
@@ -118,7 +118,7 @@ class Objective(Component, ABC):
 
     @abstractmethod
     def trainer(
-        self, model: RoundtripModel, data: FittingData, network: Network, streams: Randomness
+        self, model: RoundtripModel, data: FittingData, network: Network, streams: TrainingStreams
     ) -> Trainer:
         """Return what trains the model."""
 

@@ -7,10 +7,10 @@ from typing import Any
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.prior import MixturePrior
 from roundtrip.parameters import Seeds
-from roundtrip.training.aggregate import MOST_ROWS as PRIOR_ROWS
-from roundtrip.training.aggregate import fit_prior
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
+from roundtrip.training.fitted_prior import MOST_ROWS as PRIOR_ROWS
+from roundtrip.training.fitted_prior import fit_prior
 from roundtrip.training.hybrid import Hybrid
 from roundtrip.training.latent_search import search_latent_dim
 from roundtrip.training.loop import TrainingResult

@@ -14,7 +14,7 @@ from roundtrip.training.batches import Batches
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
 from roundtrip.training.loop import TrainingResult, train
-from roundtrip.training.objective import FitOptions, Randomness
+from roundtrip.training.objective import FitOptions, TrainingStreams
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
 
 SMALLEST_BATCH = 2
@@ -64,7 +64,7 @@ def fit_model(
         The course of training.
     """
     device, objective = data.training.device, options.objective
-    streams = Randomness(
+    streams = TrainingStreams(
         weights=torch.Generator().manual_seed(seeds["weights"]),
         training=torch.Generator(device).manual_seed(seeds["training"]),
         validation=seeds["validation"],

@@ -4,7 +4,7 @@ from adversarial_setup import Setup
 from oracles import LinearModel
 
 from roundtrip.data import Rows
-from roundtrip.training.validation import SigmaValidation
+from roundtrip.training.validators import SigmaValidation
 
 
 def test_sigma_is_settled_after_the_selection_epochs():

@@ -11,7 +11,7 @@ from roundtrip.data import Rows
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.networks import ResidualMLP
 from roundtrip.model.prior import GaussianMixture
-from roundtrip.training.aggregate import fit_prior
+from roundtrip.training.fitted_prior import fit_prior
 
 
 def encoder_to_two_places(dim=1):
