@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from three_classes import SHARES, SMALL, TINY, TINY_ADVERSARIAL, three_gaussians, true_log_density
 
-from roundtrip import Mixture, Residual, Roundtrip, RoundtripClassifier, load
+from roundtrip import Likelihood, Residual, Roundtrip, RoundtripClassifier, load
 from roundtrip.density import FittedDensity
 
 
@@ -187,7 +187,7 @@ def named():
     X, y = three_gaussians(200, seed=0)
     frame = pd.DataFrame(X, columns=["a", "b"])
     classifier = RoundtripClassifier(Roundtrip(**TINY), random_state=7)
-    return classifier.fit(frame, np.array(["red", "green", "blue"])[y]), frame[:10]
+    return classifier.fit(frame, np.array(["red", "green", "blue"])[y]), frame[:4]
 
 
 @pytest.mark.parametrize("kind", [bool, int, float, np.int32, str])
@@ -227,14 +227,29 @@ def test_an_unfitted_classifier_cannot_be_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-CHEAP = TINIEST | {
+CHEAP = {
+    "objective": Likelihood(batch_size=64, min_steps_per_epoch=30),
+    "noise": "isotropic",
+    "network": Residual(16, 1),
+    "prior": "normal",
     "max_epochs": 1,
-    "noise": Mixture(boxes=4),
-    "network": Residual(8, 1),
     "tol": 1.0,
+    "random_state": 0,
 }
 
 
 @parametrize_with_checks([RoundtripClassifier(Roundtrip(**CHEAP))])
 def test_scikit_learn_classifier_checks(estimator, check):
     check(estimator)
+
+
+def test_a_failed_fit_and_a_later_fit_of_the_density_change_nothing(rng):
+    X = rng.normal(size=(200, 2))
+    labels = np.where(X[:, 0] > 0, "right", "left")
+    density = Roundtrip(latent_dim=2, **TINIEST).fit(X, context=labels)
+    classifier = RoundtripClassifier.from_density(density)
+    before = classifier.predict_proba(X[:5])
+    density.fit(rng.normal(size=(200, 3)))
+    with pytest.raises(ValueError, match="estimator must be"):
+        classifier.set_params(estimator="none").fit(rng.normal(size=(50, 4)), labels[:50])
+    np.testing.assert_array_equal(classifier.predict_proba(X[:5]), before)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roundtrip.classifier import RoundtripClassifier
-    from roundtrip.density import DensityEstimate
+    from roundtrip.data import Schema
+    from roundtrip.density import DensityEstimate, estimate
+    from roundtrip.density.class_posterior import ClassPosterior
     from roundtrip.density.proposals import Proposal
     from roundtrip.estimator import Roundtrip
     from roundtrip.exceptions import CheckpointError, DensityWarning, ModelFileError
@@ -22,18 +24,25 @@ if TYPE_CHECKING:
     )
     from roundtrip.model.prior import LatentDistribution, MixturePrior, NormalPrior, Prior
     from roundtrip.outliers import RoundtripDetector
-    from roundtrip.training import Adversarial, Hybrid, Likelihood, Validation
+    from roundtrip.outliers.explanation import Explanation
+    from roundtrip.parameters import Component
+    from roundtrip.training import Adversarial, Hybrid, Likelihood, Objective, Validation
+    from roundtrip.training.objective import FitOptions
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "MLP",
     "Adversarial",
     "CheckpointError",
+    "ClassPosterior",
+    "Component",
     "Conv",
     "DensityEstimate",
     "DensityWarning",
     "Diagonal",
+    "Explanation",
+    "FitOptions",
     "Heteroscedastic",
     "Hybrid",
     "Isotropic",
@@ -45,6 +54,7 @@ __all__ = [
     "Network",
     "Noise",
     "NormalPrior",
+    "Objective",
     "ObservationModel",
     "Prior",
     "Proposal",
@@ -53,15 +63,22 @@ __all__ = [
     "RoundtripClassifier",
     "RoundtripDetector",
     "RoundtripModel",
+    "Schema",
     "Sizes",
     "Validation",
     "__version__",
+    "estimate",
     "load",
 ]
 
 _HOMES = {
     "roundtrip.classifier": ("RoundtripClassifier",),
-    "roundtrip.density": ("DensityEstimate",),
+    "roundtrip.data": ("Schema",),
+    "roundtrip.density": (
+        "DensityEstimate",
+        "estimate",
+    ),
+    "roundtrip.density.class_posterior": ("ClassPosterior",),
     "roundtrip.density.proposals": ("Proposal",),
     "roundtrip.estimator": ("Roundtrip",),
     "roundtrip.exceptions": (
@@ -93,12 +110,16 @@ _HOMES = {
         "Prior",
     ),
     "roundtrip.outliers": ("RoundtripDetector",),
+    "roundtrip.outliers.explanation": ("Explanation",),
+    "roundtrip.parameters": ("Component",),
     "roundtrip.training": (
         "Adversarial",
         "Hybrid",
         "Likelihood",
+        "Objective",
         "Validation",
     ),
+    "roundtrip.training.objective": ("FitOptions",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

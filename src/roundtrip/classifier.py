@@ -1,5 +1,6 @@
 """`RoundtripClassifier`: Bayes' rule with class-conditional densities."""
 
+import copy
 import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, Self
@@ -18,6 +19,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from roundtrip.data import Rows
+from roundtrip.data.checks import unchanged_if_it_fails
 from roundtrip.data.context import check_label
 from roundtrip.data.images import are_images
 from roundtrip.density import DensityWarning, Method
@@ -99,6 +101,10 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        with unchanged_if_it_fails(self):
+            return self._fit(X, y, max_time)
+
+    def _fit(self, X: Any, y: Any, max_time: float | None) -> Self:
         if are_images(X):
             X, y = np.asarray(X), column_or_1d(y)
             check_consistent_length(X, y)
@@ -148,6 +154,7 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         labels = None if context is None else context.labels
         if labels is None:
             raise ValueError("a classifier needs a density of classes: fit it with context=labels")
+        estimator = copy.copy(estimator)  # a later fit of the caller's would be another density
         classifier = cls(estimator, priors=priors)
         counts = np.ones(len(labels)) if class_count is None else np.asarray(class_count)
         if counts.shape != (len(labels),) or not ((counts >= 0).all() and counts.any()):

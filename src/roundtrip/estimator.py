@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import (
 )
 
 from roundtrip.data import Rows, Schema
+from roundtrip.data.checks import unchanged_if_it_fails
 from roundtrip.data.images import ImageLayout, are_images
 from roundtrip.data.scaling import SCALES
 from roundtrip.density import FittedDensity
@@ -223,13 +225,8 @@ class Roundtrip(
         -------
         self
         """
-        before = dict(self.__dict__)
-        try:
+        with unchanged_if_it_fails(self):
             return self._fit(X, context, validation_data, validation_context, max_time, checkpoint)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(
         self,
@@ -246,7 +243,6 @@ class Roundtrip(
         pixels = ImageLayout.of(X).features if are_images(X) else 0
         params = self.get_params(deep=False)
         options = fit_options(params, pixels=pixels, has_max_time=max_time is not None)
-        check_choice("dequantize", self.dequantize, ("auto", True, False))
         check_choice("warm_start", self.warm_start, (True, False))
         check_choice("scale", self.scale, SCALES)
         check_number("tol", self.tol, above=0)
@@ -266,17 +262,17 @@ class Roundtrip(
         if checkpoint is not None:
             check_writable(checkpoint)
             settings = {**vars(options), "max_time": max_time, "random_state": random_state}
+            del settings["verbose"]
             states = Checkpoint(checkpoint, fingerprint(settings, schema, rows, held_out, previous))
             random_state = states.seed if random_state is None else random_state
         rng = random_stream(random_state)
         scoring_seed = int(rng.randint(2**31 - 1))
-        by_likelihood = options.objective.has_posterior
         data = FittingData.of(
             schema,
             rows,
             held_out,
             validation=options.validation,
-            dequantize=by_likelihood if self.dequantize == "auto" else self.dequantize,
+            dequantize=options.dequantize,
             rng=rng,
             device=device,
         )
@@ -291,7 +287,7 @@ class Roundtrip(
             checkpoint=states,
         )
         result = fitted.result
-        self.options_ = options
+        self.options_ = replace(options, latent_dim=fitted.model.latent_dim)
         self.latent_dims_tried_ = fitted.latent_dims_tried
         self.prior_gain_ = fitted.prior_gain
         self.n_iter_ = result.n_epochs

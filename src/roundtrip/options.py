@@ -11,7 +11,7 @@ from roundtrip.density.proposals import Proposal
 from roundtrip.model.networks import MLP, Conv, Network, Residual
 from roundtrip.model.noise import Diagonal, Heteroscedastic, Isotropic, Mixture, Noise
 from roundtrip.model.prior import MixturePrior, NormalPrior, Prior
-from roundtrip.parameters import Component, check_component, check_integer, is_auto
+from roundtrip.parameters import Component, check_choice, check_component, check_integer, is_auto
 from roundtrip.training import (
     Adversarial,
     Hybrid,
@@ -195,6 +195,7 @@ def fit_options(
         rows=rows if is_auto(validation.rows) else validation.rows,
         draws=draws if is_auto(validation.draws) else validation.draws,
     )
+    check_choice("dequantize", params["dequantize"], ("auto", True, False))
     latent_dim: int | Literal["auto"] = params["latent_dim"]
     if not is_auto(latent_dim):
         latent_dim = check_integer("latent_dim", latent_dim, minimum=1)
@@ -210,6 +211,7 @@ def fit_options(
     return FitOptions(
         latent_dim=latent_dim,
         max_epochs=max_epochs,
+        dequantize=by_likelihood if is_auto(params["dequantize"]) else params["dequantize"],
         verbose=bool(params.get("verbose")),
         **parts,
     )
@@ -238,11 +240,12 @@ class HasComponents(BaseEstimator):
             owner, separator, setting = name.partition("__")
             if separator and owner in COMPONENT_PARAMETERS:
                 within[owner][setting] = params.pop(name)
-        super().set_params(**params)
-        for owner, settings in within.items():
-            value = component(owner, getattr(self, owner), self.get_params(deep=False))
-            setattr(self, owner, value.with_params(**settings))
-        return self
+        new = self.get_params(deep=False) | params
+        replaced = {
+            owner: component(owner, new[owner], new).with_params(**settings)
+            for owner, settings in within.items()
+        }
+        return super().set_params(**(params | replaced))
 
 
 class PaperPresets(BaseEstimator):

@@ -36,7 +36,7 @@ def bent(rng, rows):
 @pytest.fixture
 def few_draws(monkeypatch):
     """For detectors that score under narrow noise, which takes time."""
-    monkeypatch.setattr("roundtrip.outliers.scorer.DRAWS", 150)
+    monkeypatch.setattr("roundtrip.outliers.scorer.DRAWS", 30)
 
 
 @pytest.fixture(scope="module")
@@ -344,7 +344,8 @@ def test_explanations_of_a_density_on_large_columns(rng, few_draws):
     assert (explanation.surprise > 2).all()
 
 
-def test_a_fitted_density_is_a_detector(rng, tmp_path, few_draws):
+def test_a_fitted_density_is_a_detector(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr("roundtrip.outliers.scorer.DRAWS", 150)
     X = rng.normal(size=(400, 2))
     density = barely(max_epochs=6, random_state=0).fit(X)
     density.save(tmp_path / "density.rt")

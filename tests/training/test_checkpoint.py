@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import TINY
 
 from roundtrip import (
     MLP,
@@ -176,3 +177,13 @@ def test_killed_at_ten_random_moments(X, tmp_path, rng):
             path.unlink()  # it had ended before the kill: once more from the start
     resumed = subprocess.run([*command, str(path)], check=True, capture_output=True, text=True)
     assert resumed.stdout == undisturbed.stdout
+
+
+def test_a_checkpoint_depends_on_what_changes_the_fit_and_on_nothing_else(tmp_path, rng):
+    """Whether rounding is spread changes the fit; whether progress is shown does not."""
+    X = rng.integers(5, size=(200, 2)).astype(float)
+    path = tmp_path / "fit.ckpt"
+    Roundtrip(**TINY, dequantize=True).fit(X, checkpoint=path)
+    Roundtrip(**TINY, dequantize=True, verbose=1).fit(X, checkpoint=path)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        Roundtrip(**TINY, dequantize=False).fit(X, checkpoint=path)

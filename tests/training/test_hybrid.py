@@ -75,3 +75,8 @@ def test_an_interrupt_of_the_first_stage_ends_the_fit(rows, monkeypatch):
         est = Roundtrip(objective="hybrid", max_epochs=6, **SMALL).fit(rows)
     assert est.stopped_by_ == "interrupt"
     assert est.n_iter_ == 0
+
+
+def test_the_second_stage_has_at_least_one_epoch(rows):
+    objective = Hybrid(first_share=0.8, min_steps_per_epoch=5)
+    assert Roundtrip(objective=objective, max_epochs=2, **SMALL).fit(rows).n_iter_ == 2

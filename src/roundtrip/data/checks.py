@@ -1,5 +1,7 @@
 """Validation of the user's tables, with errors that name the columns."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -68,3 +70,33 @@ def _all_finite(column: pd.Series) -> bool:
     if column.dtype.kind in "mM":  # pandas would convert dates and durations to numbers
         return False
     return bool(np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)).all())
+
+
+@contextmanager
+def unchanged_if_it_fails(estimator: Any) -> Iterator[None]:
+    """Restore the attributes of an estimator if the block, a fit, raises.
+
+    Parameters
+    ----------
+    estimator : object
+        What is fitted in the block.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> estimator = SimpleNamespace(fitted_=1)
+    >>> try:
+    ...     with unchanged_if_it_fails(estimator):
+    ...         estimator.fitted_ = 2
+    ...         raise ValueError
+    ... except ValueError:
+    ...     estimator.fitted_
+    1
+    """
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.data.checks import checked_table
-from roundtrip.data.context import Context
+from roundtrip.data.context import Context, check_label
 from roundtrip.data.images import ImageLayout, are_images
 from roundtrip.data.resolution import column_resolution
 from roundtrip.data.rows import Rows
@@ -195,14 +195,24 @@ class Schema:
         return cls(
             Scaling(tensors["shift"].numpy(), tensors["scale"].numpy()),
             tensors["resolution"].numpy(),
-            content["columns"],
+            None if content["columns"] is None else [_label(name) for name in content["columns"]],
             None if context is None else Context.restored(context),
             None if images is None else ImageLayout(**images),
         )
 
 
 def _plain(name: Any) -> Any:
-    return name.item() if isinstance(name, np.generic) else name
+    """Return a column label as JSON content."""
+    if isinstance(name, tuple):
+        return [_plain(part) for part in name]
+    name = name.item() if isinstance(name, np.generic) else name
+    check_label(name)
+    return name
+
+
+def _label(content: Any) -> Any:
+    """Return the column label whose `_plain` content this is."""
+    return tuple(map(_label, content)) if isinstance(content, list) else content
 
 
 def _checked(owner: Any, X: Any, images: ImageLayout | None, **settings: Any) -> np.ndarray:

@@ -125,7 +125,11 @@ def estimate(
         model = with_sigma(model, sigma)
     points = _as_points("x", x)
     rows = Rows.without_context(points)
+    if context is not None and not model.context_dim:
+        raise ValueError("context was given, but the model has none")
     if model.context_dim:
+        if context is None:
+            raise ValueError(f"the model needs a context of shape (rows, {model.context_dim})")
         contexts = _as_points("context", context)
         if contexts.shape != (len(points), model.context_dim):
             raise ValueError(

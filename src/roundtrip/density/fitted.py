@@ -1,6 +1,7 @@
 """`FittedDensity`: a trained model, the schema of its rows and a seed; all that scoring needs."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +34,9 @@ class FittedDensity:
         self.seed = seed
         self._precise = model.with_precise_encoder()
         self.prepared = PreparedModel(self._precise if model.has_posterior else model)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FittedDensity, (self.model, self.schema, self.seed)
 
     def density(
         self, rows: Rows, method: Method, *, sigma: float | None = None, verbose: bool = False

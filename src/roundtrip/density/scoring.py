@@ -15,7 +15,7 @@ from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
-from roundtrip.parameters import check_integer, random_stream
+from roundtrip.parameters import check_component, check_integer, random_stream
 
 
 class Scoring:
@@ -74,7 +74,7 @@ class Scoring:
         ):
             if value is not None and method != only:
                 raise ValueError(f"{name} is for method={only!r}, not for method={method!r}")
-        proposal = self.proposal if isinstance(self.proposal, Proposal) else Proposal()
+        proposal = check_component("proposal", self.proposal, Proposal, {"auto": Proposal()})
         how = Method(
             method,
             self.tol if tol is None else tol,
@@ -221,7 +221,8 @@ class Scoring:
     def sigma_(self) -> float | np.ndarray:
         """Standard deviation of the noise in scaled units: one number, or one per feature."""
         if self.model_.noise.sigma is None:
-            raise AttributeError(f"noise={self.noise!r} has no sigma_: its width depends on z")
+            noise = type(self.model_.noise).__name__
+            raise AttributeError(f"{noise} has no sigma_: its width depends on z")
         sigma = self.model_.sigma.cpu().numpy()
         return sigma if sigma.ndim else float(sigma)
 

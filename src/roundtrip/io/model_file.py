@@ -35,7 +35,7 @@ def write_model_file(
     tensors : dict
         Tensors by name.
     """
-    tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(content)
     metadata = {
         "format": FORMAT,
@@ -89,7 +89,11 @@ def plain(value: Any) -> Any:
     """Return a parameter as JSON content; components become dicts and sequences lists."""
     if isinstance(value, Component):
         settings = {name: plain(setting) for name, setting in value.get_params().items()}
-        return {"component": type(value).__name__, "settings": settings}
+        content = {"component": type(value).__name__, "settings": settings}
+        # A user's class may have the name of one of ours.
+        return content if is_ours(type(value)) else {**content, "own": True}
+    if isinstance(value, Mapping):
+        raise ValueError(f"{value!r} can't be saved: a model file holds no mappings as settings")
     if isinstance(value, torch.device):
         return str(value)
     if isinstance(value, np.random.RandomState):
@@ -99,6 +103,11 @@ def plain(value: Any) -> Any:
     if is_sequence(value):
         return [plain(item) for item in value]
     return value
+
+
+def is_ours(kind: type) -> bool:
+    """Whether a class is one of this package, not the user's."""
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def restored(value: Any, components: Mapping[str, type[Component]]) -> Any:
@@ -122,13 +131,17 @@ def restored(value: Any, components: Mapping[str, type[Component]]) -> Any:
         If the content names a component that is not among `components`.
     """
     if isinstance(value, dict):
-        name = value["component"]
-        if name not in components:
+        name, own = value["component"], value.get("own", False)
+        kind = components.get(name)
+        if kind is None or is_ours(kind) == own:
             raise ModelFileError(
                 f"it uses the component {name}: give its class, load(path, components=[{name}])"
             )
         settings = {key: restored(each, components) for key, each in value["settings"].items()}
-        return components[name](**settings)
+        try:
+            return kind(**settings)
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(f"the component {name} refuses its settings: {error}") from error
     return tuple(restored(item, components) for item in value) if isinstance(value, list) else value
 
 

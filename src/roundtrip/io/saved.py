@@ -1,5 +1,6 @@
 """`SavedToFile`: base class of estimators with `save`, which `roundtrip.load` reads."""
 
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from roundtrip.io.model_file import plain, restored, write_model_file
+from roundtrip.io.model_file import is_ours, plain, restored, write_model_file
 from roundtrip.parameters import Component
 
 T = TypeVar("T")
@@ -86,7 +87,16 @@ def plain_estimator(estimator: Any) -> dict[str, Any] | None:
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as JSON content."""
-    return {name: plain(value) for name, value in parameters.items()}
+    content = {name: plain(value) for name, value in parameters.items()}
+    for name, value in content.items():
+        try:
+            json.dumps(value)
+        except TypeError as error:
+            raise ValueError(
+                f"{name}={parameters[name]!r} can't be saved: a model file holds numbers, strings "
+                f"and sequences of them ({error})"
+            ) from error
+    return content
 
 
 class SavedToFile(ABC):
@@ -102,7 +112,9 @@ class SavedToFile(ABC):
         """
         check_is_fitted(self)
         parts = self._file_parts()
-        write_model_file(path, {CLASS: type(self).__name__, **parts.content}, parts.tensors)
+        # A user's subclass is loaded as what it was derived from.
+        kind = next(each for each in type(self).__mro__ if is_ours(each))
+        write_model_file(path, {CLASS: kind.__name__, **parts.content}, parts.tensors)
 
     @abstractmethod
     def _file_parts(self) -> FileParts:

@@ -10,7 +10,7 @@ import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from roundtrip.data.checks import checked_table
+from roundtrip.data.checks import checked_table, unchanged_if_it_fails
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import (
     FileParts,
@@ -142,13 +142,8 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         y : None
             Ignored.
         """
-        before = dict(self.__dict__)
-        try:
+        with unchanged_if_it_fails(self):
             return self._fit(X)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any) -> Self:
         self._check_parameters()

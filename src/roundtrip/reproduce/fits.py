@@ -16,7 +16,7 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.atomic import atomic_write
 from roundtrip.io.model_file import plain
-from roundtrip.options import fit_options
+from roundtrip.options import COMPONENT_PARAMETERS, fit_options
 from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import environment
@@ -41,7 +41,9 @@ def settings_of(est: Any, *, pixels: int = 0) -> dict[str, Any]:
     """
     settings = est.get_params(deep=not isinstance(est, Roundtrip))
     if isinstance(est, Roundtrip):
-        settings |= vars(fit_options(settings, pixels=pixels))
+        options = vars(fit_options(settings, pixels=pixels))
+        settings |= {name: options[name] for name in ("latent_dim", "max_epochs")}
+        settings |= {name: options[name] for name in COMPONENT_PARAMETERS}
     return {name: plain(value) for name, value in settings.items() if name != "verbose"}
 
 

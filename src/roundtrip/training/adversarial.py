@@ -9,7 +9,7 @@ import numpy as np
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.networks import Network
 from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, Isotropic, Noise
-from roundtrip.model.prior import MixturePrior, Prior
+from roundtrip.model.prior import Prior
 from roundtrip.parameters import (
     check_choice,
     check_integer,
@@ -91,11 +91,7 @@ class Adversarial(Adversaries, Objective):  # numpydoc ignore=PR02
                 "objective='adversarial' learns no noise of its own, so noise must be 'isotropic', "
                 f"got {noise!r}; use objective='hybrid' or 'likelihood'"
             )
-        if isinstance(prior, MixturePrior):
-            raise ValueError(
-                "objective='adversarial' trains no posterior of z that a mixture could be fitted "
-                f"to, so prior must be 'normal', or one of your own, got {prior!r}"
-            )
+        super().check_with(noise, prior)
 
     def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
         """Return the same settings: none of them depends on the data."""

@@ -12,7 +12,7 @@ from roundtrip.density.proposals import Proposal
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.networks import Network
 from roundtrip.model.noise import Noise
-from roundtrip.model.prior import Prior
+from roundtrip.model.prior import MixturePrior, Prior
 from roundtrip.parameters import Component
 from roundtrip.training.data import FittingData
 from roundtrip.training.validation import Validation
@@ -115,6 +115,11 @@ class Objective(Component, ABC):
 
     def check_with(self, noise: Noise, prior: Prior) -> None:
         """Raise `ValueError` for components that this objective can't train."""
+        if isinstance(prior, MixturePrior) and not self.has_posterior:
+            raise ValueError(
+                "this objective trains no posterior of z that a mixture could be fitted to, so "
+                f"prior must be 'normal', or one of your own, got {prior!r}"
+            )
 
     @abstractmethod
     def trainer(
@@ -143,6 +148,8 @@ class FitOptions:
         Largest number of epochs; may be infinite.
     validation, proposal : Validation, Proposal
         Settings of validation and of the paper's proposal.
+    dequantize : bool
+        Whether rounded columns are spread over their rounding steps.
     verbose : bool
         Whether training shows its progress.
     """
@@ -155,4 +162,5 @@ class FitOptions:
     max_epochs: float
     validation: Validation
     proposal: Proposal
+    dequantize: bool
     verbose: bool = False

@@ -132,7 +132,7 @@ def _fit_hybrid(
     objective = options.objective
     assert isinstance(objective, Hybrid)
     epochs, share = options.max_epochs, objective.first_share
-    first_epochs = round(share * epochs) if math.isfinite(epochs) else epochs
+    first_epochs = min(round(share * epochs), epochs - 1) if math.isfinite(epochs) else epochs
     shared: dict[str, Any] = {"latent_dim": latent_dim, "seeds": seeds, "checkpoint": checkpoint}
     first = TrainingResult()
     if first_epochs > 0:

@@ -137,18 +137,22 @@ def restored_model(
 
 
 def _take_weights(model: RoundtripModel, start: RoundtripModel) -> None:
-    """Load the weights of an earlier model, except a prior that was fitted after training."""
-    known = model.state_dict()
+    """Load the weights of an earlier model.
+
+    What is not trained, as a fixed sigma or the floor of the noise, follows from the present
+    settings and rows; a prior that was fitted after training is left out.
+    """
+    own = model.state_dict()
+    fixed = {name for name, weights in model.named_parameters() if not weights.requires_grad}
+    fixed.add("noise.floor")
+    state = {name: own[name] for name in fixed if name in own}
+    for name, weights in start.state_dict().items():
+        if name not in state and (name in own or not name.startswith("prior.")):
+            state[name] = weights
     try:
-        model.load_state_dict(
-            {
-                name: weights
-                for name, weights in start.state_dict().items()
-                if name in known or not name.startswith("prior.")
-            }
-        )
+        model.load_state_dict(state)
     except RuntimeError as error:
         raise ValueError(
             "the earlier fit has networks of another shape; set warm_start=False, or the "
-            "latent_dim, noise and network of that fit"
+            "latent_dim, objective, noise, network and prior of that fit"
         ) from error
