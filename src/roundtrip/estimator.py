@@ -28,7 +28,7 @@ from roundtrip.model.networks import Network
 from roundtrip.model.noise import Noise
 from roundtrip.model.prior import Prior
 from roundtrip.options import HasComponents, PaperPresets, fit_options
-from roundtrip.parameters import Seeds, check_choice, check_number, random_stream
+from roundtrip.parameters import Seeds, check_choice, check_number
 from roundtrip.training import Objective, Validation
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
 from roundtrip.training.data import FittingData
@@ -265,23 +265,20 @@ class Roundtrip(
             del settings["verbose"]
             states = Checkpoint(checkpoint, fingerprint(settings, schema, rows, held_out, previous))
             random_state = states.seed if random_state is None else random_state
-        rng = random_stream(random_state)
-        scoring_seed = int(rng.randint(2**31 - 1))
+        seeds = Seeds.from_random_state(random_state)
         data = FittingData.of(
             schema,
             rows,
             held_out,
             validation=options.validation,
             dequantize=options.dequantize,
-            rng=rng,
+            rng=seeds.rng("split"),
             device=device,
         )
-        seed = int(rng.randint(2**31 - 1))
-        seeds = {"weights": seed, "training": seed + 1, "prior": seed}
         fitted = fit_in_stages(
             options,
             data,
-            seeds=Seeds(seeds | {"validation": scoring_seed + 1}),
+            seeds=seeds,
             max_time=None if max_time is None else max_time - (time.perf_counter() - start),
             start=previous,
             checkpoint=states,
@@ -294,7 +291,7 @@ class Roundtrip(
         self.best_epoch_ = result.best_epoch
         self.history_ = result.history
         self.stopped_by_ = result.stopped_by
-        self.fitted_ = FittedDensity(fitted.model, schema, scoring_seed)
+        self.fitted_ = FittedDensity(fitted.model, schema, seeds["scoring"])
         return self
 
     def _file_parts(self) -> FileParts:

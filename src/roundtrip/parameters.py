@@ -239,15 +239,59 @@ def random_stream(
     return np.random.RandomState() if random_state is None else check_random_state(random_state)
 
 
+def named_seed(seed: int, *name: str) -> int:
+    """The seed of the random stream `name`, spawned from the one sequence that `seed` begins.
+
+    Streams of different names are independent, which those of neighbouring seeds need not be.
+
+    Parameters
+    ----------
+    seed : int
+        Entropy of the `numpy.random.SeedSequence`.
+    *name : str
+        Name of the stream, perhaps in several parts.
+
+    Returns
+    -------
+    int
+        A seed of 63 bits.
+
+    Examples
+    --------
+    >>> named_seed(0, "scoring") == named_seed(0, "scoring") != named_seed(0, "split")
+    True
+    """
+    key = tuple("/".join(name).encode())
+    state = np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)
+    return int(state[0] >> np.uint64(1))
+
+
 class Seeds:
     """Seeds of the random streams of a fit, by name.
 
-    >>> Seeds({"weights": 3})["weights"]
-    3
+    Parameters
+    ----------
+    seed : int
+        The one number that all of them follow from.
+
+    Examples
+    --------
+    >>> seeds = Seeds(3)
+    >>> seeds["weights"] == Seeds(3)["weights"] != seeds["training"]
+    True
     """
 
-    def __init__(self, seeds: Mapping[str, int]) -> None:
-        self._seeds = dict(seeds)
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    @classmethod
+    def from_random_state(cls, random_state: int | np.random.RandomState | None) -> "Seeds":
+        """The seeds that follow from scikit-learn's `random_state`; None: new ones."""
+        return cls(int(random_stream(random_state).randint(2**31 - 1)))
 
     def __getitem__(self, name: str) -> int:
-        return self._seeds[name]
+        return named_seed(self.seed, name)
+
+    def rng(self, name: str) -> np.random.Generator:
+        """NumPy's generator for the stream `name`."""
+        return np.random.default_rng(self[name])

@@ -37,6 +37,7 @@ from roundtrip.density.starts import Bank, first_proposal, most_start_evaluation
 from roundtrip.density.weights import log_joints, weighted_estimate
 from roundtrip.io.progress import scoring_bar
 from roundtrip.model.core import RoundtripModel
+from roundtrip.parameters import named_seed
 
 DEFAULT_EVALUATIONS = 20_000
 FIRST_ROUND = 96
@@ -48,7 +49,6 @@ SPARE = 1.3
 
 MAX_REFITS = 12
 SMALLEST_ESS = 5.0
-SECOND_SEED = 2**40
 SAME = 4.0
 """Largest difference, in standard errors, between two estimates of a row that agree."""
 
@@ -109,7 +109,7 @@ def adaptive(
         half = max_evaluations // 2
         confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest)
         if confirmable.any():
-            other = (seed + SECOND_SEED) % 2**63
+            other = named_seed(seed, "confirmation")
             again = _sample(
                 model,
                 x[confirmable],

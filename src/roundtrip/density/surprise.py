@@ -12,6 +12,7 @@ from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_generators
 from roundtrip.io.progress import tracked
 from roundtrip.model.core import RoundtripModel
+from roundtrip.parameters import named_seed
 
 DRAWS = 512
 ROWS_AT_ONCE = 64
@@ -76,7 +77,7 @@ def surprise_parts(model: RoundtripModel, x: Tensor, *, tol: float, seed: int) -
 def _block_parts(prepared: PreparedModel, x: Tensor, tol: float, seed: int) -> Surprise:
     model = prepared.model
     proposal = settled_proposal(prepared, x, tol=tol, seed=seed)
-    z = proposal.sample(DRAWS, row_generators(x.cpu().numpy(), seed + 1))
+    z = proposal.sample(DRAWS, row_generators(x.cpu().numpy(), named_seed(seed, "explanation")))
     outputs = map_blocks(model.decode, z.flatten(0, 1), EVALUATIONS_PER_CALL).double()
     log_likelihood = model.noise.log_prob(outputs.view(*z.shape[:2], -1), x[:, None])
     log_weights = log_likelihood.sum(-1) + model.prior.log_prob(z) - proposal.log_prob(z)

@@ -44,11 +44,9 @@ class BlurredDensity:
     @classmethod
     def of(cls, fitted: FittedDensity, sigma: float) -> "BlurredDensity":
         """Replace the noise of a fitted density by one of standard deviation `sigma`."""
-        model, schema = fitted.model, fitted.schema
-        z = model.prior.spread(CENTRES, fitted.seed)
-        generated = fitted.generate(z, schema.encoded_context(None, CENTRES))
-        centres = schema.encoded(schema.values(generated)).x
-        return cls(centres.to(model.device), sigma)
+        z = fitted.model.prior.spread(CENTRES, fitted.seed)
+        context = fitted.schema.encoded_context(None, CENTRES)
+        return cls(fitted.generate(z, context).double(), sigma)
 
     def log_density(self, x: Tensor) -> np.ndarray:
         """log p(x) of rows in scaled units, `(rows, features)` to `(rows,)`."""

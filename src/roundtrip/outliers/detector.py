@@ -31,7 +31,7 @@ from roundtrip.outliers.default_density import (
 from roundtrip.outliers.explanation import Explanation
 from roundtrip.outliers.p_values import PValues
 from roundtrip.outliers.scorer import Scorer
-from roundtrip.parameters import check_choice, check_number, random_stream
+from roundtrip.parameters import Seeds, check_choice, check_number
 
 TRIMMINGS = 3
 FIRST_EDGE = 0.15
@@ -148,11 +148,11 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     def _fit(self, X: Any) -> Self:
         self._check_parameters()
         X = checked_table(self, X, ensure_min_samples=4)
-        rng = random_stream(self.random_state)
-        order = rng.permutation(len(X))
+        seeds = Seeds.from_random_state(self.random_state)
+        order = seeds.rng("split").permutation(len(X))
         held_out = min(max(1, round(self.calibration_fraction * len(X))), len(X) - 2)
         training, calibration = X[order[held_out:]], X[order[:held_out]]
-        density = self._new_density(X.shape[1], seed=int(rng.randint(2**31 - 1)))
+        density = self._new_density(X.shape[1], seed=seeds["density"] % 2**31)
         outlier = np.zeros(len(training), dtype=bool)
         for trimmings in range(TRIMMINGS + 1 if self.trim else 1):
             edge = FIRST_EDGE if self.trim and trimmings == 0 else EDGE

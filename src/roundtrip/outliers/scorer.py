@@ -13,6 +13,7 @@ from roundtrip.io.saved import FileParts, Restoring
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.columns import GaussianColumns
 from roundtrip.outliers.explanation import Surprises
+from roundtrip.parameters import named_seed
 
 DRAWS = 2000
 """Number of draws from the fitted density that rows are compared with."""
@@ -61,7 +62,7 @@ class Scorer:
     @cached_property
     def _draws(self) -> np.ndarray:
         """Draws from the fitted density in its own units, the same in every call."""
-        seed = self.density.scoring_seed_ + 2  # not the codes that scoring uses
+        seed = named_seed(self.density.scoring_seed_, "draws") % 2**32
         return np.asarray(self.density.sample(DRAWS, seed))
 
     def _mapped(self, rows: np.ndarray) -> np.ndarray:
@@ -85,7 +86,7 @@ class Scorer:
         typical = fitted.schema.encoded(np.median(self._draws, axis=0)[None])
         device = fitted.model.device
         return Surprises.of(
-            fitted.model,
+            fitted.prepared.model,
             rows.x.to(device),
             typical.x[0].to(device),
             seed=fitted.seed,

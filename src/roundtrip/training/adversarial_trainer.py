@@ -77,9 +77,9 @@ class AdversarialTrainer:
         self._rng = rng
         norms = nn.BatchNorm1d | nn.BatchNorm2d
         self._batch_norm_in_g = any(isinstance(part, norms) for part in model.generator.modules())
-        seed = int(torch.randint(2**31, (1,), generator=rng, device=rng.device))
-        self._pool_x = FakePool(pool_size, seed)
-        self._pool_z = FakePool(pool_size, seed + 1)
+        seeds = torch.randint(2**31, (2,), generator=rng, device=rng.device).tolist()
+        self._pool_x = FakePool(pool_size, seeds[0])
+        self._pool_z = FakePool(pool_size, seeds[1])
         self.restart(learning_rate)
 
     def restart(self, learning_rate: float) -> None:

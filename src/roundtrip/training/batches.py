@@ -73,17 +73,16 @@ class Batches:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the next batches depend on, except the data."""
-        return {"waiting": self._waiting.clone(), "generator": self._rng.get_state()}
+        return {"waiting": self._waiting.clone(), "rng": self._rng.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a `state_dict`."""
         self._waiting = state["waiting"].to(self.data.device)
-        self._rng.set_state(state["generator"])
+        self._rng.set_state(state["rng"])
 
 
 def jittered(rows: Rows, width: Tensor, rng: torch.Generator) -> Rows:
     """Add uniform noise of `width`, `(features,)`, centred at zero, to the features."""
     x = rows.x
-    shape = (len(rows), rows.features + rows.context_dim)
-    level = torch.rand(shape, generator=rng, device=x.device, dtype=x.dtype)
-    return Rows(x + (level[:, : rows.features] - 0.5) * width, rows.context)
+    level = torch.rand(x.shape, generator=rng, device=x.device, dtype=x.dtype)
+    return Rows(x + (level - 0.5) * width, rows.context)

@@ -60,7 +60,7 @@ class FittingData:
         *,
         validation: Validation,
         dequantize: bool,
-        rng: np.random.RandomState,
+        rng: np.random.Generator,
         device: torch.device,
     ) -> Self:
         """Split rows into training and validation rows.

@@ -17,6 +17,9 @@ from roundtrip.training.loop import TrainingResult, train
 from roundtrip.training.objective import FitOptions, TrainingStreams
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
 
+FIRST_WIDTH = 1.0
+"""Of the noise, in scaled units, around networks that do not start as principal components."""
+
 SMALLEST_BATCH = 2
 """Batch norm needs two rows to estimate a variance."""
 
@@ -65,8 +68,8 @@ def fit_model(
     """
     device, objective = data.training.device, options.objective
     streams = TrainingStreams(
-        weights=torch.Generator().manual_seed(seeds["weights"]),
-        training=torch.Generator(device).manual_seed(seeds["training"]),
+        weights=torch.Generator().manual_seed(seeds[f"{key}/weights"]),
+        training=torch.Generator(device).manual_seed(seeds[f"{key}/training"]),
         validation=seeds["validation"],
     )
     model = build_model(
@@ -82,6 +85,8 @@ def fit_model(
         _take_weights(model, start)
     elif has_linear_start(model):
         start_at_principal_components(model, data.spread(data.training, streams.training))
+    else:
+        model.noise.start(data.spread(data.training, streams.training).x, FIRST_WIDTH)
     trainer = objective.trainer(model, data, options.network, streams)
     training = data.training.to(torch.float32)
     # Rows that repeat within a batch cost time and add nothing; the paper's sampling repeats rows.
