@@ -199,3 +199,12 @@ def test_grid_search_over_components_and_their_settings(mixture):
     assert best.options_.noise == search.best_params_["noise"]
     assert best.options_.objective.draws == search.best_params_["objective__draws"]
     assert best.options_.objective.batch_size == TINY["objective"].batch_size
+
+
+def test_a_bad_setting_can_be_mended():
+    """Settings are checked in fit, not when they are set."""
+    est = Roundtrip().set_params(noise__gaussians=-1)
+    with pytest.raises(ValueError, match="gaussians must be an integer of at least 1"):
+        fit_options(est.get_params(deep=False))
+    est.set_params(noise__gaussians=3)
+    assert fit_options(est.get_params(deep=False)).noise == Mixture(gaussians=3)

@@ -168,7 +168,7 @@ def test_saved_and_loaded_it_scores_alike(fits, table, name, tmp_path):
 
 def test_only_classes_of_components_are_taken(tmp_path):
     for wrong in (Laplace(), "Laplace", dict):
-        with pytest.raises(TypeError, match="components must be classes"):
+        with pytest.raises(TypeError, match="components must be a list of component classes"):
             load(tmp_path / "model.rt", components=[wrong])
 
 

@@ -14,7 +14,7 @@ from roundtrip.io.model_file import read_model_file
 from roundtrip.io.saved import CLASS, FileParts, Restoring, SavedToFile
 from roundtrip.options import COMPONENTS
 from roundtrip.outliers.detector import RoundtripDetector
-from roundtrip.parameters import Component
+from roundtrip.parameters import Component, is_sequence
 
 CLASSES: dict[str, type[SavedToFile]] = {
     kind.__name__: kind for kind in (Roundtrip, RoundtripClassifier, RoundtripDetector)
@@ -64,9 +64,10 @@ def load(
     True
     """
     target = resolve_device(device)
-    for each in components:
-        if not (isinstance(each, type) and issubclass(each, Component)):
-            raise TypeError(f"components must be classes of components, got {each!r}")
+    for each in components if is_sequence(components) else [components]:
+        known = isinstance(each, type) and issubclass(each, Component)
+        if not (known and is_sequence(components)):
+            raise TypeError(f"components must be a list of component classes, got {components!r}")
     content, tensors = read_model_file(path)
     how = Restoring(target, {each.__name__: each for each in (*COMPONENTS, *components)})
     try:

@@ -11,7 +11,7 @@ from roundtrip.density.proposals import Proposal
 from roundtrip.model.networks import MLP, Conv, Network, Residual
 from roundtrip.model.noise import Diagonal, Heteroscedastic, Isotropic, Mixture, Noise
 from roundtrip.model.prior import MixturePrior, NormalPrior, Prior
-from roundtrip.parameters import Component, check_choice, check_component, check_integer, is_auto
+from roundtrip.parameters import Component, as_component, check_choice, check_integer, is_auto
 from roundtrip.training import (
     Adversarial,
     Hybrid,
@@ -128,26 +128,26 @@ def component(name: str, value: Any, params: Mapping[str, Any], *, pixels: int =
     Isotropic()
     """
     if name == "objective":
-        return check_component(name, value, Objective, OBJECTIVES)
+        return as_component(name, value, Objective, OBJECTIVES)
     if name in ("validation", "proposal"):
         kind = Validation if name == "validation" else Proposal
-        return check_component(name, value, kind, {"auto": kind()})
-    objective = check_component("objective", params["objective"], Objective, OBJECTIVES)
+        return as_component(name, value, kind, {"auto": kind()})
+    objective = as_component("objective", params["objective"], Objective, OBJECTIVES)
     by_likelihood = objective.has_posterior
     if name == "noise":
         default: Component = Isotropic()
         if by_likelihood:
             default = Isotropic(sigma=IMAGE_SIGMA) if pixels else Mixture()
-        return check_component(name, value, Noise, NOISES | {"auto": default})
+        return as_component(name, value, Noise, NOISES | {"auto": default})
     if name == "prior":
         default = MixturePrior() if by_likelihood else NormalPrior()
-        return check_component(name, value, Prior, PRIORS | {"auto": default})
+        return as_component(name, value, Prior, PRIORS | {"auto": default})
     assert name == "network"
     networks, default = ADVERSARIAL_NETWORKS, ADVERSARIAL_NETWORKS["mlp"]
     if by_likelihood:
         networks = IMAGE_NETWORKS if pixels else NETWORKS
         default = networks["residual"]
-    return check_component(name, value, Network, networks | {"auto": default})
+    return as_component(name, value, Network, networks | {"auto": default})
 
 
 COMPONENT_PARAMETERS = ("objective", "noise", "network", "prior", "validation", "proposal")
@@ -181,6 +181,8 @@ def fit_options(
     parts = {
         name: component(name, params[name], params, pixels=pixels) for name in COMPONENT_PARAMETERS
     }
+    for part in parts.values():
+        part.check()
     objective, network = parts["objective"], parts["network"]
     objective.check_with(parts["noise"], parts["prior"])
     by_likelihood = objective.has_posterior

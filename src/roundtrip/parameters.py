@@ -174,10 +174,10 @@ class Component:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def check_component(
+def as_component(
     name: str, value: Any, kind: type[Component], shorthands: Mapping[str, Component]
 ) -> Any:
-    """Return `value`, or the component that it is the shorthand for, after calling its `check`.
+    """Return `value`, or the component that it is the shorthand for.
 
     Parameters
     ----------
@@ -193,14 +193,14 @@ def check_component(
     Returns
     -------
     Component
-        The checked component, an instance of `kind`.
+        An instance of `kind`; its settings are not checked.
 
     Examples
     --------
     >>> from roundtrip.model.noise import Mixture, Noise
-    >>> check_component("noise", "mixture", Noise, {"mixture": Mixture()})
+    >>> as_component("noise", "mixture", Noise, {"mixture": Mixture()})
     Mixture()
-    >>> check_component("noise", "loud", Noise, {"mixture": Mixture()})
+    >>> as_component("noise", "loud", Noise, {"mixture": Mixture()})
     Traceback (most recent call last):
     ValueError: noise must be 'mixture' or an instance of Noise, got 'loud'
     """
@@ -209,7 +209,6 @@ def check_component(
     if not isinstance(value, kind):
         names = ", ".join(map(repr, shorthands))
         raise ValueError(f"{name} must be {names} or an instance of {kind.__name__}, got {value!r}")
-    value.check()
     return value
 
 

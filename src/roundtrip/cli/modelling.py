@@ -252,6 +252,7 @@ def info(
         facts = _detector_facts(held)
     else:
         facts = {"holds": "classifier", **_facts(held.estimator_)}
+        facts |= {"context": "class", "classes": held.classes_.tolist()}
     settings = held.get_params(deep=False)
     settings.pop("estimator", None)  # the fitted density is shown instead
     facts, settings = {"file": str(model), **facts}, dict(sorted(settings.items()))

@@ -15,7 +15,7 @@ from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
-from roundtrip.parameters import check_component, check_integer, random_stream
+from roundtrip.parameters import as_component, check_integer, random_stream
 
 
 class Scoring:
@@ -74,7 +74,8 @@ class Scoring:
         ):
             if value is not None and method != only:
                 raise ValueError(f"{name} is for method={only!r}, not for method={method!r}")
-        proposal = check_component("proposal", self.proposal, Proposal, {"auto": Proposal()})
+        proposal = as_component("proposal", self.proposal, Proposal, {"auto": Proposal()})
+        proposal.check()
         how = Method(
             method,
             self.tol if tol is None else tol,

@@ -14,7 +14,7 @@ def test_networks_of_table_s3_have_its_shapes(shape):
     G = ConvGenerator(100, shape, context_dim=10, norm=True, rng=rng)
     H = ConvEncoder(shape, 100, rng=rng)
     D = ConvDiscriminator(shape, context_dim=10, rng=rng)
-    codes = torch.randn(3, 110, rng=rng)
+    codes = torch.randn(3, 110, generator=rng)
     images = G(codes)
     assert images.shape == (3, features)
     assert images.min() >= 0
@@ -35,6 +35,6 @@ def test_networks_of_table_s3_have_its_shapes(shape):
 def test_context_changes_what_is_generated():
     rng = torch.Generator().manual_seed(0)
     G = ConvGenerator(4, (8, 8, 1), context_dim=2, hidden=16, rng=rng)
-    z = torch.randn(1, 4, rng=rng)
+    z = torch.randn(1, 4, generator=rng)
     first, second = (G(torch.cat([z, torch.eye(2)[[k]]], dim=1)) for k in (0, 1))
     assert (first - second).abs().max() > 1e-3
