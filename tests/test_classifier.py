@@ -14,7 +14,6 @@ from three_classes import SHARES, SMALL, TINY, TINY_ADVERSARIAL, three_gaussians
 from roundtrip import Isotropic, Likelihood, Residual, Roundtrip, RoundtripClassifier, load
 from roundtrip.density import FittedDensity
 
-
 CHEAP = {
     "objective": Likelihood(batch_size=64, min_steps_per_epoch=30),
     "noise": Isotropic(sigma=1.0),
@@ -247,7 +246,7 @@ def test_scikit_learn_classifier_checks(estimator, check):
 def test_a_failed_fit_and_a_later_fit_of_the_density_change_nothing(rng):
     X = rng.normal(size=(200, 2))
     labels = np.where(X[:, 0] > 0, "right", "left")
-    density = Roundtrip(latent_dim=2, **TINIEST).fit(X, context=labels)
+    density = Roundtrip(latent_dim=2, **CHEAP).fit(X, context=labels)
     classifier = RoundtripClassifier.from_density(density)
     before = classifier.predict_proba(X[:5])
     density.fit(rng.normal(size=(200, 3)))

@@ -144,8 +144,8 @@ def test_change_of_units_shifts_by_log_det(mixture, scale):
     plain = Roundtrip(**settings).fit(mixture.X)
     changed = Roundtrip(**settings).fit(mixture.X * factors)
     np.testing.assert_allclose(
-        changed.score_samples(mixture.X * factors),
-        plain.score_samples(mixture.X) - np.log(factors).sum(),
+        changed.score_samples(mixture.X[:100] * factors),
+        plain.score_samples(mixture.X[:100]) - np.log(factors).sum(),
         rtol=0,
         atol=1e-9,
     )
@@ -157,8 +157,8 @@ def test_scaling_by_hand_equals_scaling_inside(mixture):
     inside = Roundtrip(**(TINY | {"scale": "minmax"})).fit(X)
     by_hand = Roundtrip(**(TINY | {"scale": None})).fit((X - low) / width)
     np.testing.assert_allclose(
-        inside.score_samples(X),
-        by_hand.score_samples((X - low) / width) - np.log(width).sum(),
+        inside.score_samples(X[:100]),
+        by_hand.score_samples((X[:100] - low) / width) - np.log(width).sum(),
         atol=1e-3,
     )
 
