@@ -38,7 +38,7 @@ class Affine(nn.Module):
 
 def train(flow, *, data=None, max_time=None, **settings):
     if data is None:
-        data = 3 + 2 * torch.randn(600, 2, rng=torch.Generator().manual_seed(0))
+        data = 3 + 2 * torch.randn(600, 2, generator=torch.Generator().manual_seed(0))
     settings = {
         "learning_rate": 0.1,
         "batch_size": 64,
@@ -79,7 +79,7 @@ def test_progress_bar_shows_what_matters(capfd):
 
 def test_kept_weights_have_the_reported_score():
     flow = Affine()
-    data = 3 + 2 * torch.randn(600, 2, rng=torch.Generator().manual_seed(0))
+    data = 3 + 2 * torch.randn(600, 2, generator=torch.Generator().manual_seed(0))
     # At this learning rate the weights jump about: the last epoch is not the best.
     result = train(flow, data=data, learning_rate=3.0, averaging=0.0, max_epochs=5)
     with torch.no_grad():
@@ -143,7 +143,7 @@ def test_untrained_if_nothing_worked():
 
 
 def test_an_outlier_whose_gradient_overflows_is_skipped():
-    data = 3 + 2 * torch.randn(600, 2, rng=torch.Generator().manual_seed(0))
+    data = 3 + 2 * torch.randn(600, 2, generator=torch.Generator().manual_seed(0))
     data[7] = 1e30  # its loss is finite in float64, its gradient is not in float32
     flow = Affine()
     train(flow, data=data)
