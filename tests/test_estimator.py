@@ -75,7 +75,7 @@ def test_what_needs_noise_of_constant_width_says_so(fitted, mixture):
         fitted.density(mixture.X[:2], method="laplace")
     with pytest.raises(AttributeError, match="has no sigma_"):
         fitted.sigma_  # noqa: B018
-    with pytest.raises(ValueError, match="noise must be 'isotropic', got 'mixture'"):
+    with pytest.raises(ValueError, match="noise must be 'isotropic', got Mixture"):
         Roundtrip(objective="adversarial", noise="mixture").fit(mixture.X)
 
 

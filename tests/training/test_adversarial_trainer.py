@@ -63,8 +63,11 @@ def test_losses_and_gradients_are_those_of_the_paper(batch_norm_in_g):
         stepped = [
             p.grad for n, p in setup.trainer.networks[name].named_parameters() if "noise" not in n
         ]
+        # Biases before batch norm have gradient zero: what float32 leaves of the sum is relative
+        # to the largest gradient.
+        largest = max(gradient.abs().max().item() for gradient in by_hand)
         for ours, theirs in zip(stepped, by_hand, strict=True):
-            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6 * max(1, largest))
 
 
 def test_a_settled_sigma_stays_while_weights_are_averaged():
