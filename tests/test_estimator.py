@@ -178,9 +178,9 @@ def test_samples_follow_the_density(fitted):
 
 
 def test_fitted_density_integrates_to_one(fitted):
-    grid = np.linspace(-5, 5, 80)
+    grid = np.linspace(-5, 5, 56)
     points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
-    density = np.exp(fitted.density(points, method="importance", n_samples=500).log_density)
+    density = np.exp(fitted.density(points, method="importance", n_samples=300).log_density)
     assert density.sum() * (grid[1] - grid[0]) ** 2 == pytest.approx(1, abs=0.02)
 
 

@@ -111,7 +111,7 @@ def test_fit_score_sample_info_end_to_end(folder, tmp_path):
     assert (summary["column names"], summary["model"]) == ("a, b", "m.rt")
     assert {"best epoch", "validation log likelihood"} <= summary.keys()
 
-    score = start("score", "m.rt", data, "-o", "s.csv", "--tol", 0.1, folder=tmp_path)
+    score = start("score", "m.rt", data, "-o", "s.csv", "--tol", 0.5, folder=tmp_path)
     sample = start("sample", "m.rt", "-n", 20_000, folder=tmp_path)
     info = start("info", "m.rt", "--json", folder=tmp_path)
 

@@ -107,7 +107,8 @@ def test_false_discovery_rate_is_kept_over_repeats(outliers, references, rng, fe
     wrong, found = [], []
     for repeat in range(20):
         odd = rng.normal(size=(outliers, 2)) + 6
-        detector = RoundtripDetector(estimator=brief(2), random_state=repeat)
+        density = brief(2).set_params(objective__min_steps_per_epoch=10)
+        detector = RoundtripDetector(estimator=density, random_state=repeat)
         detector.fit(np.concatenate([rng.normal(size=(800 - outliers, 2)), odd]))
         batch = np.concatenate([rng.normal(size=(180, 2)), rng.normal(size=(20, 2)) + 6])
         named = [detector.discoveries(batch, rate=0.2, reference=each) for each in references]
