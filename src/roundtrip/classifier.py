@@ -281,16 +281,11 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         fitted = self.estimator_.fitted_
         if not fitted.model.has_posterior:
             return np.zeros((len(rows), len(contexts)))
+        models = [fitted.prepared.given(each.to(rows.device)).model for each in contexts]
+        verbose = bool(self.estimator_.verbose)
         columns = [
-            rough_log_density(
-                fitted.prepared.given(context.to(rows.device)).model,
-                rows.x,
-                draws=ROUGH_DRAWS,
-                seed=fitted.seed,
-            )
-            for context in tracked(
-                contexts, "rough density of each class", enabled=bool(self.estimator_.verbose)
-            )
+            rough_log_density(model, rows.x, draws=ROUGH_DRAWS, seed=fitted.seed)
+            for model in tracked(models, "rough density of each class", enabled=verbose)
         ]
         return np.stack(columns, axis=1) + fitted.schema.log_det
 

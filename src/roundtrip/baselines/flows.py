@@ -168,15 +168,6 @@ class RealNVP(FlowBaseline):  # numpydoc ignore=PR02
     transforms : int, default=8
         Number of couplings. They come in pairs: the second transforms the columns that the first
         left unchanged. Each pair divides the columns at random.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from roundtrip.baselines import RealNVP
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> est = RealNVP(max_epochs=1, random_state=0).fit(X)
-    >>> est.score_samples(X[:3]).shape, est.sample(4).shape
-    ((3,), (4, 2))
     """
 
     transforms: int = 8

@@ -29,27 +29,9 @@ def importance(
     seed: int,
     verbose: bool = False,
 ) -> DensityEstimate:
-    """Estimate log p(x) by eq. (5).
+    """Estimate log p(x) of `(rows, features)` points by eq. (5), with `n_samples` draws per row.
 
-    Parameters
-    ----------
-    model : RoundtripModel
-        Model without a context.
-    x : Tensor
-        Rows in scaled units, `(rows, features)`.
-    n_samples : int
-        Number N of draws per row.
-    scale, df : float
-        Scale and degrees of freedom of the Student-t proposal.
-    seed : int
-        Seed of the draws.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    DensityEstimate
-        One entry per row.
+    `scale` and `df` are those of the Student-t proposal at H(x).
     """
     parts = []
     for log_weight in tracked(

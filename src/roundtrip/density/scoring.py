@@ -155,6 +155,8 @@ class Scoring:
     def transform(self, X: Any, *, context: Any = None) -> np.ndarray:
         """Encode rows by H.
 
+        Where H gives a distribution of z, the code is its mean.
+
         Parameters
         ----------
         X : array-like or DataFrame

@@ -242,18 +242,7 @@ class ConvDiscriminator(_Downward):
 
     The input may also hold several batches, as for `discriminator`.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Height, width and channels of the images.
-    context_dim : int, default=0
-        Length of the context.
-    hidden : int, default=1024
-        Width of the fully connected hidden layer.
-    channels : tuple of int, default=(32, 64)
-        Channels of the two convolutions.
-    rng : torch.Generator
-        Source of the initial weights.
+    Its arguments are those of `ConvEncoder`, but for `outputs`.
 
     Examples
     --------
