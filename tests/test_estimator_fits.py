@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roundtrip import Likelihood, Residual, Roundtrip
+from roundtrip import MLP, Likelihood, Residual, Roundtrip
 
 
 @pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")
@@ -21,3 +21,11 @@ def test_dequantised_density_gives_a_value_its_probability(rng):
     assert inside.min() > 0.6
     assert inside.max() < 1.5
     assert (np.abs(est.sample(1000, random_state=0)) < 4).all()
+
+
+def test_boxes_start_on_the_data_with_every_network(rng):
+    """Not only with residual networks, which start as principal components."""
+    X = rng.normal(size=(400, 2))
+    objective = Likelihood(min_steps_per_epoch=1)
+    est = Roundtrip(2, network=MLP((8,), (8,)), objective=objective, max_epochs=1).fit(X)
+    assert (est.model_.noise.centres.std(dim=1) > 0.5).all()

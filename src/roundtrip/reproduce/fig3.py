@@ -73,8 +73,7 @@ def _measure(request: Request, key: Mapping[str, Any]) -> dict[str, Any]:
     assert y is not None
     if request.quick:
         X, y = X[:QUICK_IMAGES], y[:QUICK_IMAGES]
-    of_fit = {name: value for name, value in key.items() if name != "constants"}
-    est, record = fitted(request, of_fit, _estimator(), X, context=y)
+    est, record = fitted(request, key, _estimator(), X, context=y)
     test, truth = data.test[: key["test_images"]], data.test_labels
     assert truth is not None
     truth = truth[: key["test_images"]]
