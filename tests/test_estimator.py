@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -165,10 +166,10 @@ def test_scaling_by_hand_equals_scaling_inside(mixture):
 
 def test_samples_follow_the_density(fitted):
     """Draws and densities describe one distribution: E[1/p over a box] is the box's area."""
-    samples = fitted.sample(20_000, random_state=0)
+    samples = fitted.sample(8_000, random_state=0)
     inside = (np.abs(samples) < 0.5).all(axis=1)
     density = np.exp(
-        fitted.density(samples[inside], method="importance", n_samples=1000).log_density
+        fitted.density(samples[inside], method="importance", n_samples=500).log_density
     )
     weights = 1 / density
     area = weights.sum() / len(samples)
@@ -178,7 +179,7 @@ def test_samples_follow_the_density(fitted):
 
 
 def test_fitted_density_integrates_to_one(fitted):
-    grid = np.linspace(-5, 5, 56)
+    grid = np.linspace(-5, 5, 48)
     points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
     density = np.exp(fitted.density(points, method="importance", n_samples=300).log_density)
     assert density.sum() * (grid[1] - grid[0]) ** 2 == pytest.approx(1, abs=0.02)
@@ -205,6 +206,7 @@ def test_held_out_likelihood_does_not_exceed_the_truth(make):
         tol=0.1,
         random_state=0,
     ).fit(data.X)
+    test = replace(test, X=test.X[:1500])
     gap = est.score_samples(test.X) - test.log_density(test.X)
     assert gap.mean() <= 3 * gap.std() / np.sqrt(len(gap))
     if make is not SIMULATED["mixture sd 0.5"]:  # that one is nearly Gaussian

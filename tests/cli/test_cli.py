@@ -111,14 +111,14 @@ def test_fit_score_sample_info_end_to_end(folder, tmp_path):
     assert (summary["column names"], summary["model"]) == ("a, b", "m.rt")
     assert {"best epoch", "validation log likelihood"} <= summary.keys()
 
-    score = start("score", "m.rt", data, "-o", "s.csv", "--tol", 0.5, folder=tmp_path)
+    score = start("score", "m.rt", folder / "few.csv", "-o", "s.csv", "--tol", 0.5, folder=tmp_path)
     sample = start("sample", "m.rt", "-n", 20_000, folder=tmp_path)
     info = start("info", "m.rt", "--json", folder=tmp_path)
 
     output, summary = score.communicate()
     assert (score.returncode, output) == (0, "")
     assert "mean log density" in summary
-    assert len(read_table(tmp_path / "s.csv")) == 200
+    assert len(read_table(tmp_path / "s.csv")) == 5
 
     assert sample.stdout.readline() == "a,b\n"
     sample.stdout.close()  # as `| head -1` does

@@ -43,7 +43,9 @@ def command_line(*arguments):
     return exit_info.value.code or 0
 
 
-def test_fig2_writes_numbers_pictures_and_page(tmp_path, capsys):
+def test_fig2_writes_numbers_pictures_and_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.modules[EXPERIMENTS["fig2"].__module__], "QUICK_CELLS", 12)
+    monkeypatch.setattr("roundtrip.reproduce.simulations.QUICK_TEST_ROWS", 50)
     arguments = ("fig2", "--quick", "--methods", "KDE,Roundtrip", "--budget", "1")
     assert command_line(*arguments, "-o", str(tmp_path)) == 0
     folder = tmp_path / "fig2-quick"
@@ -159,8 +161,10 @@ def test_table1_has_three_roundtrip_rows(tmp_path, monkeypatch, capsys):
     def missing(**_):
         raise DatasetNotFoundError("put it there")
 
+    module = sys.modules[EXPERIMENTS["table1"].__module__]
     for name in ("HEPMASS", "YPMSD"):
-        monkeypatch.setitem(reproduce.__globals__["table1"].__globals__["DATASETS"], name, missing)
+        monkeypatch.setitem(module.DATASETS, name, missing)
+    monkeypatch.setattr(module, "QUICK_ROWS", {"train": 1000, "validation": 100, "test": 20})
     request = Request(
         "table1",
         tmp_path,
@@ -309,12 +313,12 @@ def test_fig3_classifies_generates_and_is_not_computed_again(tmp_path, monkeypat
     """With the digits of 8 x 8 pixels in place of both data sets."""
     data = load_digits()
     images = (data.images / 16 * 255).astype(np.uint8)[..., None]
-    parts = [slice(0, 1400), slice(1400, 1500), slice(1500, None)]
+    parts = [slice(0, 1400), slice(1400, 1500), slice(1500, 1540)]
     digits = Dataset("digits", *(images[part] for part in parts), *(data.target[p] for p in parts))
     module = sys.modules[EXPERIMENTS["fig3"].__module__]
     monkeypatch.setattr(module, "DATASETS", dict.fromkeys(module.DATASETS, lambda **_: digits))
-    monkeypatch.setattr(module, "QUICK_RECOGNISER_EPOCHS", 20)
-    monkeypatch.setattr(module, "QUICK_PER_CLASS", 4)
+    monkeypatch.setattr(module, "QUICK_RECOGNISER_EPOCHS", 12)
+    monkeypatch.setattr(module, "QUICK_PER_CLASS", 3)
     monkeypatch.setattr(module, "QUICK_TEST_IMAGES", 40)
     monkeypatch.setattr(module, "TOL", 1.0)
     request = Request("fig3", tmp_path, quick=True, budget=4.0, quiet=True)
