@@ -242,7 +242,8 @@ class Roundtrip(
             max_time = check_number("max_time", max_time, above=0)
         pixels = ImageLayout.of(X).features if are_images(X) else 0
         params = self.get_params(deep=False)
-        options = fit_options(params, pixels=pixels, has_max_time=max_time is not None)
+        timed = max_time is not None
+        fit_options(params, pixels=pixels)  # checks the parameters before the rows
         check_choice("warm_start", self.warm_start, (True, False))
         check_choice("scale", self.scale, SCALES)
         check_number("tol", self.tol, above=0)
@@ -253,6 +254,7 @@ class Roundtrip(
         else:
             schema = self.schema_.with_columns_of(X)
             rows = schema.rows(self, X, context, min_rows=2)
+        options = fit_options(params, pixels=pixels, rows=len(rows), has_max_time=timed)
         held_out: Rows | None = None
         if validation_data is not None:
             held_out = schema.rows(self, validation_data, validation_context)
@@ -284,7 +286,11 @@ class Roundtrip(
             checkpoint=states,
         )
         result = fitted.result
-        self.options_ = replace(options, latent_dim=fitted.model.latent_dim)
+        self.options_ = replace(
+            options,
+            latent_dim=fitted.model.latent_dim,
+            max_epochs=result.n_epochs if options.max_epochs == "auto" else options.max_epochs,
+        )
         self.latent_dims_tried_ = fitted.latent_dims_tried
         self.prior_gain_ = fitted.prior_gain
         self.n_iter_ = result.n_epochs

@@ -19,6 +19,7 @@ from roundtrip.training import (
     Objective,
     Validation,
 )
+from roundtrip.training.likelihood import SMALL_TABLE
 from roundtrip.training.objective import FitOptions
 
 OBJECTIVES: dict[str, Component] = {
@@ -57,6 +58,9 @@ COMPONENTS: tuple[type[Component], ...] = (
     *(Validation, Proposal),
 )
 """Every component of this package; model files refer to them by class name."""
+
+TABLE_WIDTHS = ((5_000, 32), (20_000, 64))
+"""Widths of networks for tables of fewer rows than the first number (docs/design.md)."""
 
 IMAGE_LATENT_DIM = 16
 """With more dimensions a class imitates the images of other classes, which blurs p(y | x)."""
@@ -101,7 +105,9 @@ PAPER_IMAGES: dict[str, Any] = {
 """Table S3. Sigma and the scale of the proposal are those of the authors' code for images."""
 
 
-def component(name: str, value: Any, params: Mapping[str, Any], *, pixels: int = 0) -> Any:
+def component(
+    name: str, value: Any, params: Mapping[str, Any], *, pixels: int = 0, rows: float = math.inf
+) -> Any:
     """Check the parameter `name` of an estimator and give the component it stands for.
 
     Parameters
@@ -114,6 +120,8 @@ def component(name: str, value: Any, params: Mapping[str, Any], *, pixels: int =
         Parameters of the estimator; what "auto" stands for depends on the objective.
     pixels : int, default=0
         Numbers per image; 0 for tables.
+    rows : float, default=inf
+        Number of rows; "auto" is a narrower network for small tables.
 
     Returns
     -------
@@ -146,15 +154,30 @@ def component(name: str, value: Any, params: Mapping[str, Any], *, pixels: int =
     networks, default = ADVERSARIAL_NETWORKS, ADVERSARIAL_NETWORKS["mlp"]
     if by_likelihood:
         networks = IMAGE_NETWORKS if pixels else NETWORKS
-        default = networks["residual"]
+        default = networks["residual"] if pixels else Residual(width=table_width(rows))
     return as_component(name, value, Network, networks | {"auto": default})
+
+
+def table_width(rows: float) -> int:
+    """Return the width of networks for a table: small tables are learnt by heart by wide ones.
+
+    Examples
+    --------
+    >>> [table_width(rows) for rows in (100, 10_000, 100_000)]
+    [32, 64, 128]
+    """
+    return next((width for limit, width in TABLE_WIDTHS if rows < limit), Residual().width)
 
 
 COMPONENT_PARAMETERS = ("objective", "noise", "network", "prior", "validation", "proposal")
 
 
 def fit_options(
-    params: Mapping[str, Any], *, pixels: int = 0, has_max_time: bool = False
+    params: Mapping[str, Any],
+    *,
+    pixels: int = 0,
+    rows: float = math.inf,
+    has_max_time: bool = False,
 ) -> FitOptions:
     """Check the parameters of an estimator and replace shorthands and "auto".
 
@@ -164,6 +187,8 @@ def fit_options(
         Parameters, as `Roundtrip.get_params` gives them.
     pixels : int, default=0
         Numbers per image; 0 for tables.
+    rows : float, default=inf
+        Number of rows.
     has_max_time : bool, default=False
         Whether the fit has a time limit, which replaces the default limit of epochs.
 
@@ -175,11 +200,12 @@ def fit_options(
     Examples
     --------
     >>> from roundtrip import Roundtrip
-    >>> fit_options(Roundtrip().get_params()).objective
-    Likelihood(draws=2, learning_rate=0.008)
+    >>> fit_options(Roundtrip().get_params(), rows=300).objective.batch_size
+    256
     """
     parts = {
-        name: component(name, params[name], params, pixels=pixels) for name in COMPONENT_PARAMETERS
+        name: component(name, params[name], params, pixels=pixels, rows=rows)
+        for name in COMPONENT_PARAMETERS
     }
     for part in parts.values():
         part.check()
@@ -187,14 +213,14 @@ def fit_options(
     objective.check_with(parts["noise"], parts["prior"])
     by_likelihood = objective.has_posterior
     parts["objective"] = objective.resolved(
-        pixels=pixels, rate_follows_pixels=pixels > 0 and not network.local
+        pixels=pixels, rate_follows_pixels=pixels > 0 and not network.local, rows=rows
     )
-    rows, draws = (500, 5) if pixels else (1000, 10)
+    validation_rows, draws = (500, 5) if pixels else (1000, 10)
     if not by_likelihood:
-        rows, draws = 500, 200
+        validation_rows, draws = 500, 200
     validation = parts["validation"]
     parts["validation"] = validation.with_params(
-        rows=rows if is_auto(validation.rows) else validation.rows,
+        rows=validation_rows if is_auto(validation.rows) else validation.rows,
         draws=draws if is_auto(validation.draws) else validation.draws,
     )
     check_choice("dequantize", params["dequantize"], ("auto", True, False))
@@ -206,6 +232,8 @@ def fit_options(
     max_epochs = params["max_epochs"]
     if not is_auto(max_epochs):
         check_integer("max_epochs", max_epochs, minimum=1)
+    elif not pixels and rows < SMALL_TABLE and type(objective) is Likelihood:
+        pass  # trials choose it
     elif has_max_time:
         max_epochs = math.inf
     else:

@@ -7,6 +7,7 @@ from roundtrip.model.networks import Residual
 from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA, Isotropic
 from roundtrip.options import fit_options
 from roundtrip.parameters import check_number
+from roundtrip.training import Likelihood
 
 SIGMA = 4.0
 """Noise that rows are scored with if columns have a standard deviation of 1: so wide that a small
@@ -27,6 +28,7 @@ def default_density(features: int) -> Roundtrip:
     """
     return Roundtrip(
         latent_dim=min(features, MOST_LATENT),
+        objective=Likelihood(batch_size=512, min_steps_per_epoch=100),
         noise=Isotropic(sigma=0.3),
         network=Residual(width=64, blocks=2),
         prior="normal",

@@ -1,5 +1,6 @@
 """`Adversarial`: settings of the paper's training, eq. (13)-(15)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -93,7 +94,7 @@ class Adversarial(Adversaries, Objective):  # numpydoc ignore=PR02
             )
         super().check_with(noise, prior)
 
-    def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
+    def resolved(self, *, pixels: int, rate_follows_pixels: bool, rows: float = math.inf) -> Self:
         """Return the same settings: none of them depends on the data."""
         return self
 

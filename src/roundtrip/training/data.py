@@ -1,6 +1,6 @@
 """`FittingData`: the scaled rows for training and validation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -14,6 +14,12 @@ from roundtrip.training.validation import Validation
 
 CONTINUOUS_FLOOR = 1e-3
 """Smallest width of the noise of a column, in units of its interquartile range."""
+
+LEAST_FOLDS = 5
+"""A fold holds out a fifth of the rows, also if there are fewer folds."""
+
+ENOUGH_ROWS = 2_000
+"""From this number of rows on, a tenth of them judges well enough."""
 
 ROUNDED_FLOOR = 0.05
 """Smallest width of the noise of a rounded column, in units of its rounding step."""
@@ -35,6 +41,9 @@ class FittingData:
         Log-determinant of the scaling, which converts log densities to the user's units.
     image_shape : tuple of int, default=None
         Height, width and channels of images.
+    own_validation : bool, default=False
+        Whether the user gave the validation rows. Otherwise they are rows of the table, which may
+        be trained on in the end.
     """
 
     training: Rows
@@ -43,6 +52,7 @@ class FittingData:
     jitter: bool
     log_det: float
     image_shape: ImageShape | None = None
+    own_validation: bool = False
 
     def __post_init__(self) -> None:
         for rows in (self.training, self.validation):
@@ -87,6 +97,7 @@ class FittingData:
         FittingData
             The rows on `device`.
         """
+        own_validation = held_out is not None
         if held_out is None:
             order = torch.from_numpy(rng.permutation(len(rows)))
             count = min(max(1, round(validation.fraction * len(rows))), len(rows) - 1)
@@ -101,7 +112,48 @@ class FittingData:
             jitter=dequantize and bool((schema.resolution > 0).any()),
             log_det=schema.log_det,
             image_shape=None if schema.images is None else schema.images.shape,
+            own_validation=own_validation,
         )
+
+    def folds(self, count: int) -> "list[FittingData]":
+        """Return `count` splits of all rows, whose validation rows do not overlap.
+
+        Parameters
+        ----------
+        count : int
+            Number of folds. The validation rows of each are a fifth of all rows, or less if there
+            are more folds. With one fold, tables of at least 2,000 rows stay split as they are.
+
+        Returns
+        -------
+        list of FittingData
+            The splits.
+        """
+        if count == 1 and (self.own_validation or self.n_rows >= ENOUGH_ROWS):
+            return [self]
+        rows = self.all_rows.training
+        size = max(1, len(rows) // max(count, LEAST_FOLDS))
+        place = torch.arange(len(rows), device=rows.device) // size
+        return [
+            replace(self, training=rows[place != fold], validation=rows[place == fold])
+            for fold in range(count)
+        ]
+
+    @property
+    def all_rows(self) -> "FittingData":
+        """The same data with training on all rows; the validation rows are among them."""
+        parts = [self.validation, self.training]
+        return replace(
+            self,
+            training=Rows(
+                torch.cat([part.x for part in parts]), torch.cat([part.context for part in parts])
+            ),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the table, without validation rows that the user gave."""
+        return len(self.training) + (0 if self.own_validation else len(self.validation))
 
     @property
     def features(self) -> int:

@@ -41,7 +41,7 @@ NORMAL_SHARE = 0.02
 def fit_prior(
     model: RoundtripModel,
     training: Rows,
-    validation: Rows,
+    validation: Rows | None,
     *,
     most_components: int,
     seed: int,
@@ -57,6 +57,7 @@ def fit_prior(
         Trained model whose encoder gives a posterior.
     training, validation : Rows
         Rows to fit the mixture to and to compare it with N(0, I) on, as the encoder takes them.
+        Without validation rows the mixture is used in any case.
     most_components : int
         Largest number of Gaussians.
     seed : int
@@ -80,7 +81,7 @@ def fit_prior(
 def _fit_prior(
     model: RoundtripModel,
     training: Rows,
-    validation: Rows,
+    validation: Rows | None,
     most_components: int,
     seed: int,
     seconds: float | None,
@@ -93,8 +94,8 @@ def _fit_prior(
         return None, 0.0
     rng = torch.Generator(training.device).manual_seed(seed)
     codes = _codes(model, training, rng)
-    held_out = _codes(model, validation, rng)
-    if not (np.isfinite(codes).all() and np.isfinite(held_out).all()):
+    held_out = None if validation is None else _codes(model, validation, rng)
+    if not all(np.isfinite(part).all() for part in (codes, held_out) if part is not None):
         return None, 0.0
     mixture = MixtureByEM(
         components,
@@ -117,6 +118,8 @@ def _fit_prior(
     weights = np.append((1 - NORMAL_SHARE) * mixture.weights_, NORMAL_SHARE)
     means = np.concatenate([mixture.means_, np.zeros((1, dim))])
     prior = GaussianMixture(*(torch.from_numpy(part) for part in (weights, means, factors)))
+    if held_out is None:
+        return prior.to(model.device), 0.0
     ours = prior.log_prob(torch.from_numpy(held_out)).numpy()
     gain = float((ours - multivariate_normal(np.zeros(dim)).logpdf(held_out)).mean())
     return (prior.to(model.device), gain) if gain > 0 else (None, 0.0)

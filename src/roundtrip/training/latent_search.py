@@ -85,6 +85,7 @@ def search_latent_dim(
         None if there is one candidate only, if trials would be too short, or if the objective has
         no posterior.
     """
+    assert options.max_epochs != "auto"
     candidates = latent_candidates(data.features)
     epochs = TRIAL_SHARE * options.max_epochs
     seconds = None if max_time is None else TRIAL_SHARE * max_time

@@ -1,5 +1,6 @@
 """`Likelihood`: settings of the default training, which maximises a bound on log p(x)."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -12,6 +13,9 @@ from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood_trainer import LikelihoodTrainer
 from roundtrip.training.objective import FitOptions, Objective, TrainingStreams
 from roundtrip.training.validators import BoundValidation
+
+SMALL_TABLE = 20_000
+"""Tables of fewer rows are small: trials choose how long they are trained (`length_search.py`)."""
 
 LARGEST_FALL = 1.0
 """Nats per feature by which an epoch may fall below the best one. After a larger fall the posterior
@@ -38,10 +42,12 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
     learning_rate : float or "auto", default="auto"
         Highest learning rate of Adam. "auto" is 8e-3 for tables and 4e-3 for images; without
         convolutions it is lower for images of more than 784 numbers.
-    batch_size : int, default=512
-        Rows per step. A smaller table is one batch.
-    min_steps_per_epoch : int, default=100
-        An epoch is one pass over the rows, but has at least this many steps.
+    batch_size : int or "auto", default="auto"
+        Rows per step. A smaller table is one batch. "auto" is 512, and 256 for tables of fewer
+        than 20,000 rows.
+    min_steps_per_epoch : int or "auto", default="auto"
+        An epoch is one pass over the rows, but has at least this many steps. "auto" is 100, and 10
+        for tables of fewer than 20,000 rows, which are learnt by heart in 100 steps.
     averaging : float, default=0.998
         Decay per step of the running average of the weights, which is validated and kept. With 0
         the weights themselves are kept.
@@ -54,8 +60,8 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
 
     draws: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
-    batch_size: int = 512
-    min_steps_per_epoch: int = 100
+    batch_size: int | Literal["auto"] = "auto"
+    min_steps_per_epoch: int | Literal["auto"] = "auto"
     averaging: float = 0.998
 
     largest_fall = LARGEST_FALL
@@ -66,7 +72,7 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
             check_integer("draws", self.draws, minimum=1)
         check_training(self)
 
-    def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
+    def resolved(self, *, pixels: int, rate_follows_pixels: bool, rows: float = math.inf) -> Self:
         """Replace every "auto"; see `Objective.resolved`."""
         rate = self.learning_rate
         if rate == "auto":
@@ -76,7 +82,14 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
         draws = self.draws
         if draws == "auto":
             draws = 1 if pixels else 2
-        return self.with_params(draws=draws, learning_rate=rate)
+        small = rows < SMALL_TABLE and not pixels
+        batch_size, steps = self.batch_size, self.min_steps_per_epoch
+        return self.with_params(
+            draws=draws,
+            learning_rate=rate,
+            batch_size=(256 if small else 512) if batch_size == "auto" else batch_size,
+            min_steps_per_epoch=(10 if small else 100) if steps == "auto" else steps,
+        )
 
     def default_latent_dim(self, features: int) -> int:
         """Return two thirds of the features; all of up to 3 features.
@@ -123,7 +136,9 @@ def check_training(objective: Objective) -> None:
     """Check the settings that all objectives have."""
     if not is_auto(objective.learning_rate):
         check_number("learning_rate", objective.learning_rate, above=0)
-    check_integer("batch_size", objective.batch_size, minimum=2)
-    check_integer("min_steps_per_epoch", objective.min_steps_per_epoch, minimum=1)
+    if not is_auto(objective.batch_size):
+        check_integer("batch_size", objective.batch_size, minimum=2)
+    if not is_auto(objective.min_steps_per_epoch):
+        check_integer("min_steps_per_epoch", objective.min_steps_per_epoch, minimum=1)
     if objective.averaging != 0:
         check_number("averaging", objective.averaging, above=0, below=1)

@@ -32,12 +32,16 @@ class TrainingResult:
     best_epoch : int
         Epoch, counted from 1, whose weights are kept; 0 if no epoch was completed.
     stopped_by : str
-        "max_epochs", "max_time", "patience", "interrupt" or "divergence"; empty during training.
+        "max_epochs", "max_time", "patience", "interrupt" or "divergence"; "validation" if
+        cross-validation chose the number of epochs; empty during training.
+    first_score : float
+        Validation log-likelihood before the first step; minus infinity if it was not computed.
     """
 
     history: dict[str, list[float]] = field(default_factory=dict)
     best_epoch: int = 0
     stopped_by: str = ""
+    first_score: float = -math.inf
 
     @property
     def n_epochs(self) -> int:
@@ -58,7 +62,7 @@ class TrainingResult:
                 values = [self.seconds + value for value in values]
             history[name] = self.history.get(name, [math.nan] * self.n_epochs) + values
         best = self.n_epochs + second.best_epoch if second.best_epoch else self.best_epoch
-        return TrainingResult(history, best, second.stopped_by)
+        return TrainingResult(history, best, second.stopped_by, self.first_score)
 
     def record(self, values: dict[str, float]) -> None:
         """Append one epoch."""
@@ -120,7 +124,9 @@ def train(
     *,
     steps_per_epoch: int,
     max_epochs: float,
-    patience: int,
+    patience: float,
+    last_epoch: int | None = None,
+    falling_rate: bool = True,
     max_time: float | None = None,
     largest_fall: float = math.inf,
     checkpoint: Checkpoint | None = None,
@@ -147,9 +153,14 @@ def train(
     steps_per_epoch : int
         Updates per epoch.
     max_epochs : float
-        Largest number of epochs; may be infinite.
-    patience : int
+        Largest number of epochs, over which the learning rate falls; may be infinite.
+    patience : float
         Epochs without improvement after which training stops, counted once sigma is fixed.
+    last_epoch : int, default=None
+        Epoch after which training ends although the learning rate has not fallen to its end.
+    falling_rate : bool, default=True
+        Whether the learning rate follows its schedule. Otherwise it stays at its highest value,
+        and training also waits for half as many epochs as the best one took.
     max_time : float, default=None
         Time limit in seconds.
     largest_fall : float, default=inf
@@ -177,7 +188,13 @@ def train(
         stream.load_state_dict(kept["stream"])
         budget.spent(**kept["budget"])
         state = _Progress.restored(kept["progress"])
+    elif validation.scores_start:
+        score = validation(0)
+        if math.isfinite(score):
+            state.best_score = state.result.first_score = score
     result = state.result
+    if last_epoch == 0:
+        result.stopped_by = "validation"
     ended_before = bool(result.stopped_by)
 
     def everything() -> dict[str, Any]:
@@ -193,7 +210,9 @@ def train(
             while not result.stopped_by:
                 epoch = result.n_epochs + 1
                 try:
-                    losses = _epoch(trainer, stream, steps_per_epoch, budget, progress.step)
+                    losses = _epoch(
+                        trainer, stream, steps_per_epoch, budget, progress.step, falling_rate
+                    )
                     before = budget.seconds
                     score = validation(epoch)
                     budget.slowest_validation = max(
@@ -222,8 +241,10 @@ def train(
                 progress.epoch(epoch, values)
                 state.take_in(epoch, values, _snapshot(trainer.networks), validation)
                 settled = max(result.best_epoch, validation.selection_epochs or 0)
-                if epoch - settled >= patience:
+                if epoch - settled >= max(patience, 0 if falling_rate else settled / 2):
                     result.stopped_by = "patience"
+                elif epoch == last_epoch:
+                    result.stopped_by = "validation"
                 elif budget.time_fraction >= 1:
                     result.stopped_by = "max_time"
                 elif epoch == max_epochs:
@@ -280,6 +301,7 @@ def _epoch(
     steps: int,
     budget: _Budget,
     on_step: Callable[[float, int], None],
+    falling_rate: bool,
 ) -> dict[str, float]:
     """Return mean losses over `steps` updates; raise `_DivergedError` if one is not finite."""
     total: dict[str, Tensor] = {}
@@ -288,7 +310,7 @@ def _epoch(
     while taken < steps:
         if taken and budget.time_fraction >= 1:
             break
-        trainer.schedule(budget.fraction)
+        trainer.schedule(budget.fraction if falling_rate else 0.0)
         batch = next(stream)
         losses = trainer.step(batch)
         for name, value in losses.items():
@@ -312,7 +334,7 @@ def _warn(description: str, result: TrainingResult, recoveries: int, learning_ra
     kept = (
         f"the weights of epoch {result.best_epoch} are kept"
         if result.best_epoch
-        else "no epoch was completed: the weights are those it began with"
+        else "no epoch was better than the weights it began with, which are kept"
     )
     why = "losses that are not finite, or a likelihood that collapsed"
     if result.stopped_by == "divergence":

@@ -1,5 +1,6 @@
 """Base class of training objectives, and `FitOptions`, the options of one fit."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
@@ -45,6 +46,8 @@ class Validator(Protocol):
     """Score of the kept model after an epoch; higher is better."""
 
     selection_epochs: int | None
+    scores_start: bool
+    """Whether the model before the first step is worth a score, as epoch 0."""
 
     def __call__(self, epoch: int) -> float:
         """Return the mean log-likelihood of held-out rows; epochs count from 1."""
@@ -89,11 +92,11 @@ class Objective(Component, ABC):
 
     learning_rate: float | Literal["auto"]
     batch_size: int | Literal["auto"]
-    min_steps_per_epoch: int
+    min_steps_per_epoch: int | Literal["auto"]
     averaging: float
 
     @abstractmethod
-    def resolved(self, *, pixels: int, rate_follows_pixels: bool) -> Self:
+    def resolved(self, *, pixels: int, rate_follows_pixels: bool, rows: float = math.inf) -> Self:
         """Return the same settings with every "auto" replaced.
 
         Parameters
@@ -102,6 +105,8 @@ class Objective(Component, ABC):
             Numbers per image, 0 for tables.
         rate_follows_pixels : bool
             Whether the learning rate depends on `pixels`.
+        rows : float, default=inf
+            Number of rows.
 
         Returns
         -------
@@ -136,7 +141,7 @@ class Objective(Component, ABC):
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Options of a fit, in which every "auto" is replaced except that of `latent_dim`.
+    """Options of a fit; an "auto" that is left is replaced during training.
 
     Attributes
     ----------
@@ -144,8 +149,8 @@ class FitOptions:
         Dimension of z. With "auto" trials choose it.
     objective, noise, network, prior : Objective, Noise, Network, Prior
         The components.
-    max_epochs : float
-        Largest number of epochs; may be infinite.
+    max_epochs : float or "auto"
+        Largest number of epochs; may be infinite. With "auto" trials choose it.
     validation, proposal : Validation, Proposal
         Settings of validation and of the paper's proposal.
     dequantize : bool
@@ -159,7 +164,7 @@ class FitOptions:
     noise: Noise
     network: Network
     prior: Prior
-    max_epochs: float
+    max_epochs: float | Literal["auto"]
     validation: Validation
     proposal: Proposal
     dequantize: bool

@@ -13,12 +13,19 @@ from roundtrip.training.fitted_prior import MOST_ROWS as PRIOR_ROWS
 from roundtrip.training.fitted_prior import fit_prior
 from roundtrip.training.hybrid import Hybrid
 from roundtrip.training.latent_search import search_latent_dim
+from roundtrip.training.length_search import LengthSearch
 from roundtrip.training.loop import TrainingResult
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.run import fit_model
 
 PRIOR_SHARE = 0.02
 """Share of the time limit that is reserved for fitting the prior."""
+
+MOST_REFIT_ROWS = 5_000
+"""Up to this number of rows a small table is trained on all of them in the end; held-out rows of
+larger tables would not make it much better."""
+
+WARM_START_EPOCHS = 60
 
 
 @dataclass
@@ -72,6 +79,12 @@ def fit_in_stages(
     FittedModel
         The model and the course of the fit.
     """
+    if options.max_epochs == "auto" and start is not None:
+        options = replace(options, max_epochs=math.inf if max_time else WARM_START_EPOCHS)
+    if options.max_epochs == "auto":
+        return _fit_small_table(
+            options, data, seeds=seeds, max_time=max_time, checkpoint=checkpoint
+        )
     shared: dict[str, Any] = {"seeds": seeds, "checkpoint": checkpoint}
     time_left = max_time
     prior_seconds = None if max_time is None else PRIOR_SHARE * max_time
@@ -112,6 +125,51 @@ def fit_in_stages(
     return FittedModel(model, result, tried, gain)
 
 
+def _fit_small_table(
+    options: FitOptions,
+    data: FittingData,
+    *,
+    seeds: Seeds,
+    max_time: float | None,
+    checkpoint: Checkpoint | None,
+) -> FittedModel:
+    """Choose the length of training by trials, train on all rows, and fit the prior."""
+    latent_dim = options.latent_dim
+    if latent_dim == "auto":
+        latent_dim = options.objective.default_latent_dim(data.features)
+    prior_seconds = None if max_time is None else PRIOR_SHARE * max_time
+    limit = None if max_time is None else max_time * (1 - PRIOR_SHARE)
+    search = LengthSearch(
+        options, data, latent_dim=latent_dim, seeds=seeds, max_time=limit, checkpoint=checkpoint
+    )
+    chosen = search.chosen()
+    model, result = chosen.models[0], chosen.results[0]
+    refit = not (chosen.cut_short or data.own_validation or data.n_rows > MOST_REFIT_ROWS)
+    if refit:
+        model, result = search.fit_all_rows(chosen)
+    gain = 0.0
+    if isinstance(options.prior, MixturePrior):
+        settings: dict[str, Any] = {
+            "most_components": options.prior.components,
+            "seed": seeds["prior"],
+            "seconds": prior_seconds,
+        }
+        fits = [
+            fit_prior(fitted, *fold.as_trained(PRIOR_ROWS, seeds["prior"]), **settings)
+            for fitted, fold in zip(chosen.models, search.splits, strict=False)
+        ]
+        gain = sum(each for _, each in fits) / len(fits)
+        prior = fits[0][0]
+        if gain > 0 and refit:
+            rows, _ = data.all_rows.as_trained(PRIOR_ROWS, seeds["prior"])
+            prior, _ = fit_prior(model, rows, None, **settings)
+        if gain > 0 and prior is not None:
+            model.prior = prior
+        else:
+            model.prior, gain = options.prior.build(model.latent_dim), 0.0
+    return FittedModel(model, result, {}, gain)
+
+
 def _main_stage(options: FitOptions) -> Any:
     """Return the objective of the trials: for "hybrid" that of the second stage."""
     objective = options.objective
@@ -131,6 +189,7 @@ def _fit_hybrid(
     """Train by eq. (13)-(15) with a small weight of the bound, then by the bound alone."""
     objective = options.objective
     assert isinstance(objective, Hybrid)
+    assert options.max_epochs != "auto"
     epochs, share = options.max_epochs, objective.first_share
     first_epochs = min(round(share * epochs), epochs - 1) if math.isfinite(epochs) else epochs
     shared: dict[str, Any] = {"latent_dim": latent_dim, "seeds": seeds, "checkpoint": checkpoint}

@@ -1,6 +1,8 @@
 """One training of a model, from options and scaled rows to the best weights."""
 
 import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,14 +16,41 @@ from roundtrip.training.batches import Batches
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
 from roundtrip.training.loop import TrainingResult, train
-from roundtrip.training.objective import FitOptions, TrainingStreams
+from roundtrip.training.objective import FitOptions, Objective, TrainingStreams, Validator
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
+from roundtrip.training.validators import CrossValidated
 
 FIRST_WIDTH = 1.0
 """Of the noise, in scaled units, around networks that do not start as principal components."""
 
 SMALLEST_BATCH = 2
 """Batch norm needs two rows to estimate a variance."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Length of a training.
+
+    Attributes
+    ----------
+    steps_per_epoch : int
+        Updates between two validations.
+    epochs : float
+        Epochs over which the learning rate falls to zero; may be infinite.
+    patience : float
+        Epochs without improvement after which training stops.
+    falling_rate : bool
+        Whether the learning rate falls; otherwise it stays at its highest value.
+    scores : sequence of float or None
+        Cross-validated scores from epoch 0 on, if training takes all rows. It then ends after the
+        last of them.
+    """
+
+    steps_per_epoch: int
+    epochs: float
+    patience: float
+    falling_rate: bool = True
+    scores: Sequence[float] | None = None
 
 
 def fit_model(
@@ -35,6 +64,7 @@ def fit_model(
     checkpoint: Checkpoint | None = None,
     key: str = "training",
     description: str = "fitting",
+    schedule: Schedule | None = None,
 ) -> tuple[RoundtripModel, TrainingResult]:
     """Build and train a model.
 
@@ -58,6 +88,8 @@ def fit_model(
         Name of this training in the checkpoint.
     description : str, default="fitting"
         Name of this training in the progress bar and in warnings.
+    schedule : Schedule, default=None
+        Length of the training. By default it follows from the options.
 
     Returns
     -------
@@ -90,9 +122,11 @@ def fit_model(
     trainer = objective.trainer(model, data, options.network, streams)
     training = data.training.to(torch.float32)
     # Rows that repeat within a batch cost time and add nothing; the paper's sampling repeats rows.
-    batch_size = int(objective.batch_size)
-    if objective.sampling == "shuffle":
-        batch_size = max(SMALLEST_BATCH, min(batch_size, len(training)))
+    batch_size = rows_per_batch(objective, len(training))
+    if schedule is None:
+        steps = max(int(objective.min_steps_per_epoch), len(training) // batch_size)
+        assert options.max_epochs != "auto"
+        schedule = Schedule(steps, options.max_epochs, options.validation.patience)
     stream = Batches(
         training,
         batch_size,
@@ -100,14 +134,20 @@ def fit_model(
         rng=streams.training,
         jitter=None if data.steps is None else data.steps.float(),
     )
-    validator = objective.validator(trainer.kept, data, options, streams.validation)
+    validator: Validator = (
+        objective.validator(trainer.kept, data, options, streams.validation)
+        if schedule.scores is None
+        else CrossValidated(schedule.scores)
+    )
     result = train(
         trainer,
         stream,
         validator,
-        steps_per_epoch=max(objective.min_steps_per_epoch, len(training) // batch_size),
-        max_epochs=options.max_epochs,
-        patience=options.validation.patience,
+        steps_per_epoch=schedule.steps_per_epoch,
+        max_epochs=schedule.epochs,
+        patience=schedule.patience,
+        falling_rate=schedule.falling_rate,
+        last_epoch=None if schedule.scores is None else len(schedule.scores) - 1,
         max_time=max_time,
         largest_fall=objective.largest_fall * data.features,
         checkpoint=checkpoint,
@@ -118,6 +158,12 @@ def fit_model(
     )
     # A copy has its own tensors, without gradients and flat buffers of training.
     return copy.deepcopy(trainer.kept), result
+
+
+def rows_per_batch(objective: Objective, rows: int) -> int:
+    """Return the batch size: no larger than the table, unless rows are drawn with replacement."""
+    size = int(objective.batch_size)
+    return max(SMALLEST_BATCH, min(size, rows)) if objective.sampling == "shuffle" else size
 
 
 def restored_model(

@@ -1,0 +1,187 @@
+"""How long a small table is trained: cross-validation chooses the number of steps.
+
+A small table is learnt by heart within seconds, and the best moment to stop differs between tables
+of the same size. So a first training at a constant learning rate finds out after how many steps
+held-out rows stop to gain. A second training, in which the rate falls to zero at about that moment,
+gets further than the first, and chooses its best epoch. With few rows a tenth of them is a poor
+judge, so several folds are trained and their curves averaged. In the end all rows are trained on.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from roundtrip.model.core import RoundtripModel
+from roundtrip.parameters import Seeds
+from roundtrip.training.checkpoint import Checkpoint
+from roundtrip.training.data import FittingData
+from roundtrip.training.loop import TrainingResult
+from roundtrip.training.objective import FitOptions
+from roundtrip.training.run import Schedule, fit_model, rows_per_batch
+
+FOLDS = ((150, 5), (300, 3))
+"""Number of folds for tables of fewer rows than the first number; others have one."""
+
+FIRST_PATIENCE = 6
+"""Fewest epochs without improvement after which the first training ends."""
+
+LENGTH = 1.25
+"""Steps of the second training in units of those that the first one found."""
+
+EPOCHS = 40
+"""Validations in the second training."""
+
+
+@dataclass(frozen=True)
+class FoldFits:
+    """Trainings with one schedule, one per fold.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        Their schedule.
+    models, results : list of RoundtripModel, list of TrainingResult
+        Best model and course of training of each fold.
+    """
+
+    schedule: Schedule
+    models: list[RoundtripModel]
+    results: list[TrainingResult]
+
+    @property
+    def scores(self) -> list[float]:
+        """Validation log-likelihood before the first step and after each epoch, mean over folds."""
+        curves = [
+            [result.first_score, *result.history.get("validation_log_likelihood", [])]
+            for result in self.results
+        ]
+        return np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0).tolist()
+
+    @property
+    def best_epoch(self) -> int:
+        """Epoch with the highest score; 0 is the model before training."""
+        return int(np.argmax(self.scores))
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether Ctrl-C or the time limit ended a training."""
+        return any(result.stopped_by in ("interrupt", "max_time") for result in self.results)
+
+
+class LengthSearch:
+    """Trainings that choose the number of steps, and the training on all rows that follows.
+
+    Parameters
+    ----------
+    options : FitOptions
+        Components and numbers of the fit.
+    data : FittingData
+        Training and validation rows.
+    latent_dim : int
+        Dimension of z.
+    seeds : Seeds
+        Seeds of the random streams.
+    max_time : float or None
+        Time limit of everything.
+    checkpoint : Checkpoint or None
+        File that keeps the state of each training.
+    """
+
+    def __init__(
+        self,
+        options: FitOptions,
+        data: FittingData,
+        *,
+        latent_dim: int,
+        seeds: Seeds,
+        max_time: float | None,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self.options = options
+        self.data = data
+        self.splits = data.folds(1 if data.own_validation else number_of_folds(data.n_rows))
+        self._time_left = max_time
+        self._shared: dict[str, Any] = {
+            "latent_dim": latent_dim,
+            "seeds": seeds,
+            "checkpoint": checkpoint,
+        }
+
+    def chosen(self) -> FoldFits:
+        """Return the trainings of the chosen length, whose best epoch is the one to stop at."""
+        batch = rows_per_batch(self.options.objective, len(self.splits[0].training))
+        per_pass = len(self.splits[0].training) // batch
+        per_epoch = max(int(self.options.objective.min_steps_per_epoch), per_pass)
+        first = self._fit(
+            Schedule(per_epoch, math.inf, FIRST_PATIENCE, falling_rate=False), "finding the length"
+        )
+        interrupted = any(result.stopped_by == "interrupt" for result in first.results)
+        if interrupted or first.best_epoch == 0:
+            return first
+        steps = LENGTH * first.best_epoch * per_epoch
+        per_epoch = max(1, round(steps / EPOCHS))
+        epochs = max(1, round(steps / per_epoch))
+        second = self._fit(Schedule(per_epoch, epochs, epochs), "trying this length")
+        better = max(second.scores) >= max(first.scores)
+        return second if better or len(second.models) < len(first.models) else first
+
+    def fit_all_rows(self, chosen: FoldFits) -> tuple[RoundtripModel, TrainingResult]:
+        """Train on all rows, with the chosen schedule, up to its best epoch."""
+        data = self.data.all_rows
+        # As many passes: more rows than in a fold take more steps.
+        more = len(data.training) / len(self.splits[0].training)
+        batch = int(self.options.objective.batch_size)
+        more = max(1.0, more if len(data.training) > batch else 1.0)
+        schedule = replace(
+            chosen.schedule,
+            steps_per_epoch=max(1, round(more * chosen.schedule.steps_per_epoch)),
+            patience=math.inf,
+            scores=chosen.scores[: chosen.best_epoch + 1],
+        )
+        return fit_model(
+            self.options,
+            data,
+            max_time=self._time_left,
+            key="all-rows",
+            description="fitting all rows",
+            schedule=schedule,
+            **self._shared,
+        )
+
+    def _fit(self, schedule: Schedule, description: str) -> FoldFits:
+        """Train every fold; stop early after Ctrl-C or if the time is over."""
+        fits = FoldFits(schedule, [], [])
+        count = len(self.splits)
+        # Time for the folds of this and of the next stage, and for all rows.
+        shares = count * (1 if schedule.falling_rate else 2) + 1
+        for number, split in enumerate(self.splits):
+            left = self._time_left
+            model, result = fit_model(
+                self.options,
+                split,
+                max_time=None if left is None else max(left / (shares - number), 1e-3),
+                key=f"{'second' if schedule.falling_rate else 'first'}/fold-{number}",
+                description=description + f", fold {number + 1} of {count}" * (count > 1),
+                schedule=schedule,
+                **self._shared,
+            )
+            fits.models.append(model)
+            fits.results.append(result)
+            if left is not None:
+                self._time_left = max(left - result.seconds, 1e-3)
+            if result.stopped_by == "interrupt":
+                break
+        return fits
+
+
+def number_of_folds(rows: int) -> int:
+    """Return the number of folds for a table.
+
+    Examples
+    --------
+    >>> [number_of_folds(rows) for rows in (3, 100, 200, 5000)]
+    [3, 5, 3, 1]
+    """
+    return min(rows, next((folds for limit, folds in FOLDS if rows < limit), 1))
