@@ -120,6 +120,8 @@ class Roundtrip(
         Standard deviation of the noise in scaled units, if it does not depend on z.
     resolution_ : numpy.ndarray
         `(features,)`, rounding step of each column; 0 for columns that are not rounded.
+    rounding_ : tuple of Rounding
+        How each column is rounded; ``str(est.rounding_[0])`` shows the evidence.
     latent_dim_ : int
         Dimension of z.
     latent_dims_tried_ : dict
