@@ -31,6 +31,7 @@ from roundtrip.options import HasComponents, PaperPresets, fit_options
 from roundtrip.parameters import Seeds, check_choice, check_number
 from roundtrip.training import Objective, Validation
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
+from roundtrip.training.concentration import warn_of_concentration
 from roundtrip.training.data import FittingData
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.plan import fit_in_stages
@@ -285,6 +286,7 @@ class Roundtrip(
             start=previous,
             checkpoint=states,
         )
+        warn_of_concentration(fitted.model, data, schema, seeds["validation"])
         result = fitted.result
         self.options_ = replace(options, latent_dim=fitted.model.latent_dim)
         self.latent_dims_tried_ = fitted.latent_dims_tried
