@@ -11,7 +11,7 @@ from torch import Tensor
 from roundtrip.data.checks import checked_table
 from roundtrip.data.column_types import column_types, with_types
 from roundtrip.data.context import Context, check_label
-from roundtrip.data.images import ImageLayout, are_images
+from roundtrip.data.images import ImageLayout, are_images, check_channels
 from roundtrip.data.resolution import recognise
 from roundtrip.data.rounding import Rounding
 from roundtrip.data.rows import Rows
@@ -272,4 +272,5 @@ def _label(content: Any) -> Any:
 
 
 def _checked(owner: Any, X: Any, images: ImageLayout | None, **settings: Any) -> np.ndarray:
+    check_channels(X)
     return checked_table(owner, X if images is None else images.flatten(X), **settings)
