@@ -44,6 +44,16 @@ def test_steps_are_recognised_in_single_precision(name, n):
     assert recognise(values).step == pytest.approx(step, rel=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_large_gaps_are_counted_in_steps(seed):
+    """One gap, here 0.33 or 0.34, gives the step too imprecisely to count those of large gaps."""
+    thirds = np.random.default_rng(seed).choice(1000, size=60, replace=False) / 3
+    thirds = np.append(thirds, np.arange(5) / 3)
+    rounding = recognise(np.round(thirds, 2))
+    assert rounding.step == pytest.approx(1 / 3, rel=1e-4)
+    assert rounding.share == 1
+
+
 CONTINUOUS = {
     "normal": lambda rng, n: rng.normal(size=n),
     "uniform": lambda rng, n: rng.random(n),

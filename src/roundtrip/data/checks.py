@@ -57,8 +57,8 @@ def naming_bad_cells(X: Any) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         bad = bad_columns(X)
-        if not bad:
-            raise
+        if not bad or (isinstance(error, TypeError) and not isinstance(X, pd.DataFrame)):
+            raise  # scikit-learn wants the TypeError of arrays
         problem = str(error).partition("\n")[0].rstrip(".")
         if isinstance(error, TypeError):  # its message is about NumPy's types and does not help
             problem = "not all columns are numbers"

@@ -13,7 +13,7 @@ MOST_DIVISIONS = 24
 LARGEST_DEVIATION = 1e-4
 """Deviation from a grid, in steps, that is always allowed."""
 
-LARGEST_INACCURACY = 0.02
+LARGEST_INACCURACY = 0.03
 """A step must be so large that the inaccuracy of the values is at most this share of it."""
 
 LARGEST_CHANCE = 1e-6
@@ -194,7 +194,8 @@ def _grid(values: np.ndarray, error: float, rows: int) -> _Grid | None:
     decimals = _decimals(values, error)
     if decimals is not None:
         decimal = _decimal_grid(values, error, decimals, rows)
-        error = max(error, 0.5 * 10.0**-decimals)  # values of another grid may have been rounded
+        # Values of another grid may have been rounded; half as much again for the fitted grid.
+        error = max(error, 0.75 * 10.0**-decimals)
         if decimal.step >= 0.999 * np.diff(values).min():
             return decimal  # no grid is coarser
     other = _regular_grid(values, error)
@@ -254,7 +255,7 @@ def _regular_grid(values: np.ndarray, error: float) -> _Grid | None:
         if (np.abs(ratios - np.rint(ratios)) > 2 * deviation * (1 + ratios)).any():
             continue
         # Small gaps make the step precise enough to count the steps of larger gaps.
-        for most in (30, 1e3, 1e5, np.inf):
+        for most in (30, 1e3, np.inf):
             small = gaps[gaps <= most * step]
             step = small.sum() / np.rint(small / step).sum()
         steps = np.cumsum(np.append(0, np.rint(np.diff(values) / step)))
