@@ -62,3 +62,18 @@ def test_columns_that_are_rounded_or_exact_are_not_even_tested(frame, monkeypatc
     monkeypatch.setattr(BOUND, fail)
     Roundtrip(**TINY).fit(frame[["exact", "counts"]])
     Roundtrip(**TINY).fit(np.round(frame[["exact"]], 1))
+
+
+def test_images_are_not_tested(rng):
+    Roundtrip(**TINY).fit(rng.integers(0, 256, size=(40, 4, 4, 1)).astype(np.uint8))
+
+
+def test_a_few_distant_values_are_no_comb(monkeypatch, rng):
+    """Halfway between them a wide density is lower, too."""
+    column = rng.permutation(np.repeat([0.0, 1.0, np.e, np.pi**2], 2))
+    values = torch.from_numpy((column - column.mean()) / column.std())
+    wide = bound_of(lambda x: -8 * (x[:, None] - values).abs().min(dim=1).values)
+    monkeypatch.setattr(BOUND, wide)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Roundtrip(**TINY).fit(column[:, None])
