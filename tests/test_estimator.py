@@ -342,13 +342,15 @@ def test_errors_name_the_columns_of_a_dataframe(tiny):
     frame = pd.DataFrame({"fine": [1.0, 2.0], "gap": [1.0, np.nan], "text": ["a", "b"]})
     with pytest.raises(ValueError, match=r"could not convert.*in columns gap, text"):
         tiny.fit(frame)
-    with pytest.raises(ValueError, match=r"contains NaN \(in columns gap\)"):
+    with pytest.raises(ValueError, match=r"contains NaN \(in columns gap; first in row 1: nan\)"):
         tiny.fit(frame.drop(columns="text"))
 
 
 @pytest.mark.parametrize("odd", [pd.to_datetime(["2020", "2021"]), pd.to_timedelta([1, 2])])
 def test_dates_and_durations_are_named(tiny, odd):
-    with pytest.raises(ValueError, match=r"not all columns are numbers \(in columns when\)"):
+    with pytest.raises(
+        ValueError, match=r"not all columns are numbers \(in columns when; first in"
+    ):
         tiny.fit(pd.DataFrame({"fine": [1, 2], "when": odd}))
 
 

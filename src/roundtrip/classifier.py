@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from roundtrip.data import Rows
-from roundtrip.data.checks import unchanged_if_it_fails
+from roundtrip.data.checks import naming_bad_cells, unchanged_if_it_fails
 from roundtrip.data.context import check_label
-from roundtrip.data.images import are_images
+from roundtrip.data.images import are_images, check_channels
 from roundtrip.density import DensityWarning, Method
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.class_posterior import ClassPosterior, log_joint
@@ -110,7 +110,9 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
             check_consistent_length(X, y)
             self.__dict__.pop("feature_names_in_", None)  # of an earlier table
         else:
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+            check_channels(X)
+            with naming_bad_cells(X):
+                X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         _log_priors(self.priors, counts)  # raises before a long fit

@@ -31,6 +31,7 @@ from roundtrip.options import HasComponents, PaperPresets, fit_options
 from roundtrip.parameters import Seeds, check_choice, check_number
 from roundtrip.training import Objective, Validation
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
+from roundtrip.training.concentration import warn_of_concentration
 from roundtrip.training.data import FittingData
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.plan import fit_in_stages
@@ -120,6 +121,8 @@ class Roundtrip(
         Standard deviation of the noise in scaled units, if it does not depend on z.
     resolution_ : numpy.ndarray
         `(features,)`, rounding step of each column; 0 for columns that are not rounded.
+    rounding_ : tuple of Rounding
+        How each column is rounded; ``str(est.rounding_[0])`` shows the evidence.
     latent_dim_ : int
         Dimension of z.
     latent_dims_tried_ : dict
@@ -285,6 +288,7 @@ class Roundtrip(
             start=previous,
             checkpoint=states,
         )
+        warn_of_concentration(fitted.model, data, schema, seeds["validation"])
         result = fitted.result
         self.options_ = replace(
             options,

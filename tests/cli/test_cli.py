@@ -253,6 +253,23 @@ def test_samples_are_those_of_the_library(here, tmp_path, model, suffix):
         assert list(table.columns) == ["a", "b"]
 
 
+def test_samples_are_rounded_unless_spread(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"count": rng.poisson(3, size=100), "exact": rng.normal(size=100)})
+    frame.to_csv("d.csv", index=False)
+    result = succeed("fit", "d.csv", "-o", "m.rt", "--max-epochs", 1)
+    assert "count: all" in result.output
+    table = csv(succeed("sample", "m.rt", "-n", 50, "--seed", 0).output)
+    spread = csv(succeed("sample", "m.rt", "-n", 50, "--seed", 0, "--spread").output)
+    assert table["count"].isin(range(frame["count"].max() + 1)).all()
+    assert (spread["count"] % 1 != 0).all()
+    np.testing.assert_allclose(table["exact"], spread["exact"])
+    known = json.loads(succeed("info", "m.rt", "--json").output)["rounded_columns"]
+    assert list(known) == ["count"]
+    assert known["count"].endswith("distinct values are multiples of 1")
+
+
 def test_samples_differ_without_a_seed(here):
     first, second = (succeed("sample", "m.rt", "-n", 3).stdout for _ in range(2))
     assert first != second

@@ -48,3 +48,14 @@ def test_numbers_with_fractions_and_tables_are_covariates():
         Context.fit(pd.Series(["a", pd.NA]))
     with pytest.raises(ValueError, match="missing or infinite"):
         Context.fit([0.5, np.nan])
+
+
+def test_one_row_of_several_covariates_may_be_flat(rng):
+    context = Context.fit(rng.normal(size=(20, 2)))
+    expected = context.encode([[0.1, 2.0]] * 3, 3)
+    np.testing.assert_array_equal(context.encode([0.1, 2.0], 3), expected)
+    np.testing.assert_array_equal(context.encode(np.array([0.1, 2.0]), 3), expected)
+    with pytest.raises(ValueError, match="context has 3 columns, but it had 2 in fit"):
+        context.encode([0.1, 2.0, 3.0], 3)
+    single = Context.fit(rng.normal(size=(20, 1)))
+    assert single.encode([0.1, 2.0], 2).shape == (2, 1)  # of one covariate, a value per row

@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import numpy as np
@@ -9,6 +10,8 @@ from torch import nn
 from roundtrip import DensityWarning, RoundtripModel
 from roundtrip.density import estimate
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL
+from roundtrip.density.estimate import Method, _warn_of_failures
+from roundtrip.density.result import DensityEstimate
 from roundtrip.model.networks import mlp
 
 
@@ -138,3 +141,30 @@ def test_memory_is_bounded_by_the_block(network):
     estimate(network, np.zeros((500, 4)), method="importance", n_samples=64)
     estimate(network, np.zeros((2, 4)), method="importance", n_samples=50_000)
     assert set(largest) == {1, EVALUATIONS_PER_CALL}  # the one row checks the shapes
+
+
+@pytest.mark.parametrize("call", ["score_samples", "score", "density"])
+def test_warnings_point_at_the_users_call(fitted, mixture, call):
+    with pytest.warns(DensityWarning, match="did not converge") as caught:
+        getattr(fitted, call)(mixture.X[:3] * 1e25)
+    assert [each.filename for each in caught] == [__file__]
+
+
+def test_the_warning_counts_every_row_that_did_not_converge():
+    """Also rows whose second estimate disagreed, which look precise and reliable."""
+    n = 40
+    columns = {
+        "log_density": np.array([0.0] * 39 + [1e13]),
+        "std_error": np.array([0.2] * 5 + [np.nan] * 2 + [0.01] * 33),
+        "ess": np.array([100.0] * 15 + [2.0] * 4 + [100.0] * 21),
+        "n_evaluations": np.full(n, 10_000),
+        "pareto_k": np.array([0.1] * 7 + [0.9] * 8 + [0.1] * 25),
+        "converged": np.array([False] * 25 + [True] * 14 + [False]),
+    }
+    result = DensityEstimate(**columns, method="adaptive")
+    with pytest.warns(DensityWarning, match="26 of 40 rows did not converge") as caught:
+        _warn_of_failures(result, Method())
+    message = str(caught[0].message)
+    counts = [int(each) for each in re.findall(r"(\d+) (?:have|are)", message)]
+    assert counts == [7, 12, 1, 6]
+    assert "a second estimate disagreed" in message

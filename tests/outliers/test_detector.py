@@ -247,7 +247,8 @@ def test_any_other_value_in_a_column_that_was_constant_is_odd(constant, rng):
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"), [("text", r"in columns text\)"), ("gap", r"NaN \(in columns gap\)")]
+    ("bad", "message"),
+    [("text", r"in columns text; first"), ("gap", r"NaN \(in columns gap; first")],
 )
 def test_columns_that_are_no_numbers_are_named(bad, message):
     frame = pd.DataFrame({"a": [1.0] * 4, "text": ["x"] * 4, "gap": [1.0, None] * 2})

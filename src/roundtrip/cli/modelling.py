@@ -21,10 +21,10 @@ from roundtrip.cli.app import (
     read_for,
     write,
 )
+from roundtrip.cli.facts import density_facts, detector_facts, print_facts, readable
 
 if TYPE_CHECKING:
     from roundtrip.estimator import Roundtrip
-    from roundtrip.outliers.detector import RoundtripDetector
 
 
 @app.command()
@@ -139,7 +139,7 @@ def fit(
         ).fit(table)
         detector.save(output)
         if not quiet:
-            _print_facts({"rows": len(table), **_detector_facts(detector), "model": str(output)})
+            print_facts({"rows": len(table), **detector_facts(detector), "model": str(output)})
         return
     settings |= {"random_state": seed, "device": device, "verbose": 0 if quiet else 1}
     if scale is not None:
@@ -148,7 +148,7 @@ def fit(
     estimator = (paper() if preset == "paper" else Roundtrip()).set_params(**settings)
     estimator.fit(table, context=conditions, max_time=max_time, checkpoint=checkpoint).save(output)
     if not quiet:
-        _print_facts({"rows": len(table), **_facts(estimator), "model": str(output)})
+        print_facts({"rows": len(table), **density_facts(estimator), "model": str(output)})
 
 
 @app.command()
@@ -210,9 +210,12 @@ def sample(
         str | None,
         typer.Option(help="Context of all rows: a label, or covariates separated by commas."),
     ] = None,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="Leave rounded columns spread over their steps.")
+    ] = False,
     seed: Seed = None,
 ) -> None:
-    """Draw new rows, or images into an .npy file, from a model.
+    """Draw new rows, or images into an .npy file, from a model; rounded as the data was.
 
     \b
     Example:
@@ -223,7 +226,8 @@ def sample(
     to_npy = output is not None and output.suffix.lower() == ".npy"
     if estimator.schema_.images is not None and not to_npy:
         raise ValueError("images need a file that ends in .npy: give it with -o")
-    write(estimator.sample(n, random_state=seed, context=_asked(estimator, context)), output)
+    asked = _asked(estimator, context)
+    write(estimator.sample(n, random_state=seed, context=asked, rounded=not spread), output)
 
 
 @app.command()
@@ -247,11 +251,11 @@ def info(
 
     held = load(model)
     if isinstance(held, Roundtrip):
-        facts = _facts(held)
+        facts = density_facts(held)
     elif isinstance(held, RoundtripDetector):
-        facts = _detector_facts(held)
+        facts = detector_facts(held)
     else:
-        facts = {"holds": "classifier", **_facts(held.estimator_)}
+        facts = {"holds": "classifier", **density_facts(held.estimator_)}
         facts |= {"context": "class", "classes": held.classes_.tolist()}
     settings = held.get_params(deep=False)
     settings.pop("estimator", None)  # the fitted density is shown instead
@@ -262,13 +266,8 @@ def info(
     for title, part in (("fitted", facts), ("settings", settings)):
         table = Table(box=box.SIMPLE, show_header=False, title=title, title_justify="left")
         for name, value in part.items():
-            table.add_row(name.replace("_", " "), Text(_readable(value)))
+            table.add_row(name.replace("_", " "), Text(readable(value)))
         Console().print(table)
-
-
-def _print_facts(facts: dict[str, Any]) -> None:
-    for name, value in facts.items():
-        typer.echo(f"{name.replace('_', ' '):27}{_readable(value)}")
 
 
 def _split(names: str | None) -> list[str] | None:
@@ -283,7 +282,7 @@ def _asked(estimator: "Roundtrip", text: str | None) -> Any:
     if known is None:
         raise ValueError(f"--context {text}: the model was fitted without one")
     if text is None:
-        kind = "covariates" if known.labels is None else _readable(known.labels)
+        kind = "covariates" if known.labels is None else readable(known.labels)
         raise ValueError(f"the model was fitted with a context: give --context ({kind})")
     if known.labels is not None:
         return known.recognised([text])
@@ -291,58 +290,3 @@ def _asked(estimator: "Roundtrip", text: str | None) -> Any:
         return [[float(number) for number in text.split(",")]]
     except ValueError:
         raise ValueError(f"--context {text}: covariates are numbers with commas between") from None
-
-
-def _facts(estimator: "Roundtrip") -> dict[str, Any]:
-    """What was learned, in the order in which it is shown."""
-    # A fit interrupted in its first epoch has no history.
-    validation = estimator.history_.get("validation_log_likelihood", [None])
-    return {
-        "columns": estimator.n_features_in_,
-        "column_names": list(getattr(estimator, "feature_names_in_", [])) or None,
-        **_context_facts(estimator),
-        "latent_dim": estimator.latent_dim_,
-        **({"sigma": estimator.sigma_} if _has_one_sigma(estimator) else {}),
-        "epochs": estimator.n_iter_,
-        "best_epoch": estimator.best_epoch_,
-        "validation_log_likelihood": validation[estimator.best_epoch_ - 1],
-        "parameters": sum(weights.numel() for weights in estimator.model_.parameters()),
-    }
-
-
-def _detector_facts(detector: "RoundtripDetector") -> dict[str, Any]:
-    """What a detector learned, in the order in which it is shown."""
-    blurred, held_out = detector.blurred_, detector.held_out_scores_
-    return {
-        "holds": "outlier detector",
-        "columns": detector.n_features_in_,
-        "column_names": list(getattr(detector, "feature_names_in_", [])) or None,
-        "scored_with_sigma": None if blurred is None else blurred.sigma,
-        "threshold_of_predict": detector.offset_,
-        "held_out_rows": None if held_out is None else len(held_out),
-        "trimmed_rows": detector.n_trimmed_,
-        "latent_dim": detector.estimator_.latent_dim_,
-        "stopped_by": detector.estimator_.stopped_by_,
-    }
-
-
-def _context_facts(estimator: "Roundtrip") -> dict[str, Any]:
-    context, layout = estimator.schema_.context, estimator.schema_.images
-    facts: dict[str, Any] = {}
-    if layout is not None:
-        facts["images"] = " x ".join(map(str, layout.shape))
-    if context is not None:
-        facts["context"] = "unnamed" if context.names is None else list(context.names)
-        if context.labels is not None:
-            facts["classes"] = list(context.labels)
-    return facts
-
-
-def _has_one_sigma(estimator: "Roundtrip") -> bool:
-    return isinstance(getattr(estimator, "sigma_", None), float)
-
-
-def _readable(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(_readable(item) for item in value)
-    return f"{value:.5g}" if isinstance(value, float) else "-" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Validation of the user's tables, with errors that name the columns."""
+"""Validation of the user's tables, with errors that name columns, rows and values."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,12 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
+SHOWN = 10
+"""Largest number of columns that a message names."""
+
 
 def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
-    """Return X as a validated float64 array; errors name the bad columns of a DataFrame.
+    """Return X as a validated float64 array; errors name bad columns, rows and values.
 
     Parameters
     ----------
@@ -35,41 +38,106 @@ def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
     """
     if isinstance(X, pd.DataFrame) and X.shape[1] == 0:
         raise ValueError("the table has no columns")
-    try:
+    if not settings.get("reset", True):
+        _check_names(estimator, X)
+    with naming_bad_cells(X):
         return validate_data(estimator, X, dtype=np.float64, order="C", **settings)
+
+
+@contextmanager
+def naming_bad_cells(X: Any) -> Iterator[None]:
+    """Name the columns and the first row of X with a bad value if the block, a check, raises.
+
+    Parameters
+    ----------
+    X : array-like of shape (rows, features)
+        The table that is checked in the block.
+    """
+    try:
+        yield
     except (ValueError, TypeError) as error:
-        culprits = bad_columns(X)
-        if not culprits:
-            raise
+        bad = bad_columns(X)
+        if not bad or (isinstance(error, TypeError) and not isinstance(X, pd.DataFrame)):
+            raise  # scikit-learn wants the TypeError of arrays
         problem = str(error).partition("\n")[0].rstrip(".")
         if isinstance(error, TypeError):  # its message is about NumPy's types and does not help
             problem = "not all columns are numbers"
+        shown = ", ".join(bad[:SHOWN]) + (", ..." if len(bad) > SHOWN else "")
         raise ValueError(
-            f"{problem} (in columns {', '.join(culprits)}). Encode or drop columns that are "
-            "not numbers, and fill or drop rows with missing or infinite values."
+            f"{problem} (in columns {shown}; {_first_bad_cell(X)}). Encode or drop columns that "
+            "are not numbers, and fill or drop rows with missing or infinite values."
         ) from error
 
 
-def bad_columns(X: Any) -> list[str]:
-    """Return the names of DataFrame columns with text, dates, missing or infinite values.
+def _check_names(estimator: Any, X: Any) -> None:
+    """Raise `ValueError` for a DataFrame with other columns than in fit."""
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is None or not isinstance(X, pd.DataFrame):
+        return
+    unseen = [str(name) for name in X.columns if name not in set(known)]
+    missing = [str(name) for name in known if name not in set(X.columns)]
+    if not (unseen or missing):
+        return
+    named = {"unseen columns": unseen, "missing columns": missing}
+    listed = "; ".join(f"{kind}: {', '.join(each)}" for kind, each in named.items() if each)
+    try:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    except ValueError as error:  # scikit-learn's message follows ours
+        raise ValueError(f"{listed}\n{error}") from error
 
-    Anything but a DataFrame has no names, so the list is empty.
+
+def bad_columns(X: Any) -> list[str]:
+    """Return the columns with text, dates, missing or infinite values.
+
+    Parameters
+    ----------
+    X : DataFrame or array-like of shape (rows, features)
+        The table.
+
+    Returns
+    -------
+    list of str
+        Names of columns, or their numbers if X is not a DataFrame; empty if X is no table.
 
     Examples
     --------
     >>> import pandas as pd
     >>> bad_columns(pd.DataFrame({"a": [1.0, None], "b": ["x", "y"], "c": [1, 2]}))
     ['a', 'b']
+    >>> bad_columns([[1.0, 2.0], [float("nan"), 3.0]])
+    ['0']
     """
-    if not isinstance(X, pd.DataFrame):
-        return []
-    return [str(name) for name, column in X.items() if not _all_finite(column)]
+    return [str(name) for name, column in _as_frame(X).items() if not _finite(column).all()]
 
 
-def _all_finite(column: pd.Series) -> bool:
+def _first_bad_cell(X: Any) -> str:
+    """Return the label of the first row with a bad value, and the value."""
+    frame = _as_frame(X)
+    finite = np.stack([_finite(column) for _, column in frame.items()], axis=1)
+    row, place = np.argwhere(~finite)[0]
+    label, value = frame.index[row], frame.iloc[row, place]
+    plain = value.item() if isinstance(value, np.generic) else value
+    return f"first in row {label}: {plain!r}"
+
+
+def _as_frame(X: Any) -> pd.DataFrame:
+    """Return a table as a DataFrame; an empty one if it is no table of numbers and text."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return pd.DataFrame()
+    if array.ndim != 2 or array.dtype.kind not in "biufOUS":
+        return pd.DataFrame()
+    return pd.DataFrame(array)
+
+
+def _finite(column: pd.Series) -> np.ndarray:
+    """Whether each value of a column is a finite number."""
     if column.dtype.kind in "mM":  # pandas would convert dates and durations to numbers
-        return False
-    return bool(np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)).all())
+        return np.zeros(len(column), dtype=bool)
+    return np.isfinite(pd.to_numeric(column, errors="coerce").astype(float).to_numpy())
 
 
 @contextmanager

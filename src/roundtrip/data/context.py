@@ -100,7 +100,7 @@ class Context:
         Parameters
         ----------
         values : array-like of shape (n_rows,) or (n_rows, columns), or one value
-            The context; a single value applies to all rows.
+            The context; a single value or row, which may be flat, applies to all rows.
         n_rows : int
             Number of rows.
 
@@ -122,6 +122,8 @@ class Context:
             assert self.shift is not None
             assert self.scale is not None
             table = _covariates(values)
+            if self.width > 1 and np.ndim(values) == 1:
+                table = table.T  # one row of several covariates
             if table.shape[1] != self.width:
                 raise ValueError(
                     f"context has {table.shape[1]} columns, but it had {self.width} in fit"

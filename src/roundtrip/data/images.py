@@ -20,6 +20,20 @@ def are_images(X: Any) -> bool:
     return getattr(X, "ndim", None) == 4
 
 
+def check_channels(X: Any) -> None:
+    """Raise `ValueError` for images without a channel, an array of three dimensions.
+
+    Examples
+    --------
+    >>> check_channels(np.zeros((5, 8, 8, 1)))  # images with a channel
+    """
+    if getattr(X, "ndim", None) == 3:
+        raise ValueError(
+            f"Found array with dim 3, {tuple(X.shape)}: for images of one colour, add a channel, "
+            "X[..., None]"
+        )
+
+
 @dataclass(frozen=True)
 class ImageLayout:
     """The shape and value range of the images of fit.

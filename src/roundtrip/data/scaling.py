@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
+
+from roundtrip.data.rounding import is_constant
 
 SCALES = ("standard", "minmax", None)
 
@@ -52,12 +53,18 @@ class Scaling:
             raise ValueError(f"scale must be 'standard', 'minmax' or None, got {kind!r}")
         # Overflows need no warning: the check below refuses their results.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            low, high = X.min(axis=0), X.max(axis=0)
+            constant = [is_constant(*ends) for ends in zip(low, high, strict=True)]
+            width = np.where(constant, 1.0, high - low)
             if kind == "standard":
-                standard = StandardScaler().fit(X)
-                shift, scale = standard.mean_, standard.scale_
+                # Relative to a row and to the width, so that neither a large offset with a small
+                # spread nor a very small or large unit costs digits.
+                relative = (X - X[0]) / width
+                mean = relative.mean(axis=0)
+                spread = np.sqrt(np.square(relative - mean).mean(axis=0))
+                shift, scale = X[0] + width * mean, width * np.where(constant, 1.0, spread)
             elif kind == "minmax":
-                shift, width = X.min(axis=0), np.ptp(X, axis=0)
-                scale = np.where(width > 0, width, 1.0)
+                shift, scale = low, width
             else:
                 shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
         bad = ~(np.isfinite(shift) & np.isfinite(scale) & (scale > 0))

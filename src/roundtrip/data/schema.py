@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from roundtrip.data.checks import checked_table
+from roundtrip.data.column_types import column_types, with_types
 from roundtrip.data.context import Context, check_label
-from roundtrip.data.images import ImageLayout, are_images
-from roundtrip.data.resolution import column_resolution
+from roundtrip.data.images import ImageLayout, are_images, check_channels
+from roundtrip.data.resolution import recognise
+from roundtrip.data.rounding import Rounding
 from roundtrip.data.rows import Rows
 from roundtrip.data.scaling import Scaling
 
@@ -20,20 +22,22 @@ from roundtrip.data.scaling import Scaling
 class Schema:
     """The layout and units of the user's rows.
 
-    Only the schema scales rows, flattens images, encodes context and names columns.
+    Only the schema scales and rounds rows, flattens images, encodes context and names columns.
 
     Attributes
     ----------
     scaling : Scaling
         Map between the user's units and scaled units, in which models work.
-    resolution : numpy.ndarray
-        `(features,)` rounding steps in the user's units, 0 for columns that are not rounded.
+    rounding : tuple of Rounding
+        Rounding of each column in the user's units; empty for images.
     columns : list or None
         Column labels of the DataFrame of fit; None for arrays.
     context : Context or None
         Encoding of the context; None for an unconditional density.
     images : ImageLayout or None
         Layout of the images of fit; None for tables.
+    types : tuple of str or None
+        Types of the columns of a DataFrame, or of an array; None for other tables and images.
 
     Examples
     --------
@@ -46,10 +50,11 @@ class Schema:
     """
 
     scaling: Scaling
-    resolution: np.ndarray
+    rounding: tuple[Rounding, ...]
     columns: list[Any] | None = None
     context: Context | None = None
     images: ImageLayout | None = None
+    types: tuple[str, ...] | None = None
 
     @classmethod
     def fit(cls, owner: Any, X: Any, context: Any, *, scale: str | None) -> tuple[Self, Rows]:
@@ -77,18 +82,26 @@ class Schema:
         columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
         values = _checked(owner, X, images, ensure_min_samples=2, reset=True)
         if images is None:
-            scaling, resolution = Scaling.fit(values, scale), column_resolution(values)
+            scaling = Scaling.fit(values, scale)
+            rounding = tuple(recognise(column) for column in values.T)
         else:  # as in the paper, images are only rescaled to [0, 1]
             scaling = Scaling(np.zeros(images.features), np.full(images.features, images.top))
-            resolution = np.zeros(images.features)
+            rounding = ()
         encoding = None if context is None else Context.fit(context)
-        schema = cls(scaling, resolution, columns, encoding, images)
+        schema = cls(scaling, rounding, columns, encoding, images, column_types(X))
         return schema, schema.encoded(values, context)
 
     @property
     def features(self) -> int:
         """Features per row."""
-        return len(self.resolution)
+        return len(self.scaling.shift)
+
+    @property
+    def resolution(self) -> np.ndarray:
+        """Rounding steps in the user's units, `(features,)`; 0 for columns without rounding."""
+        if not self.rounding:
+            return np.zeros(self.features)
+        return np.array([column.step for column in self.rounding])
 
     @property
     def context_dim(self) -> int:
@@ -105,9 +118,31 @@ class Schema:
         """Rounding steps in scaled units, `(features,)`."""
         return self.resolution / self.scaling.scale
 
+    def spread_widths(self, x: Tensor) -> Tensor:
+        """Return the widths over which fitting spreads the values of rows, in scaled units.
+
+        Parameters
+        ----------
+        x : Tensor of shape (rows, features)
+            Rows in scaled units.
+
+        Returns
+        -------
+        Tensor
+            `(features,)`, or `(rows, features)` if columns are partly rounded.
+        """
+        if all(column.complete or column.step == 0 for column in self.rounding):
+            widths = self.scaled_resolution
+        else:
+            values = self.values(x)
+            each = [c.spread_widths(v) for c, v in zip(self.rounding, values.T, strict=True)]
+            widths = np.stack(each, axis=1) / self.scaling.scale
+        return torch.from_numpy(widths).to(x.device)
+
     def with_columns_of(self, X: Any) -> Self:
-        """Return the schema with the column labels of `X`; an array has none."""
-        return replace(self, columns=list(X.columns) if isinstance(X, pd.DataFrame) else None)
+        """Return the schema with the labels and types of the columns of `X`."""
+        columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
+        return replace(self, columns=columns, types=column_types(X))
 
     def name_features(self, owner: Any) -> None:
         """Set the attributes of `owner` that scikit-learn's `fit` sets."""
@@ -159,15 +194,34 @@ class Schema:
         """Convert `(rows, features)` in scaled units to flat rows in the user's units."""
         return self.scaling.undo(x.double().cpu().numpy())
 
-    def table(self, x: Tensor) -> np.ndarray | pd.DataFrame:
-        """Convert `(rows, features)` in scaled units to the form of fit's X.
+    def table(
+        self, x: Tensor, rng: np.random.RandomState | None = None
+    ) -> np.ndarray | pd.DataFrame:
+        """Convert rows in scaled units to the form of fit's X.
 
-        This is an array, a DataFrame or an array of images.
+        Parameters
+        ----------
+        x : Tensor of shape (rows, features)
+            Rows in scaled units.
+        rng : numpy.random.RandomState or None, default=None
+            If given, values are rounded like those of fit and get their types; it decides which
+            values of a partly rounded column are rounded.
+
+        Returns
+        -------
+        numpy.ndarray or DataFrame
+            A table, or an array of images.
         """
-        values = self.array(x)
-        if self.columns is None:
-            return values
-        return pd.DataFrame(values, columns=self.columns)
+        if self.images is not None:
+            return self.array(x)
+        values = self.values(x)
+        if rng is not None:
+            each = zip(self.rounding, values.T, strict=True)
+            values = np.stack([column.rounded(v, rng) for column, v in each], axis=1)
+        table = values if self.columns is None else pd.DataFrame(values, columns=self.columns)
+        if rng is None or self.types is None:
+            return table
+        return with_types(table, self.types, [(c.low, c.high) for c in self.rounding])
 
     def array(self, x: Tensor) -> np.ndarray:
         """Convert `(rows, features)` in scaled units to an array of rows or of images."""
@@ -180,11 +234,12 @@ class Schema:
             "columns": None if self.columns is None else [_plain(name) for name in self.columns],
             "context": None if self.context is None else self.context.plain(),
             "images": None if self.images is None else self.images.plain(),
+            "rounding": [column.plain() for column in self.rounding],
+            "types": None if self.types is None else list(self.types),
         }
         tensors = {
             "shift": torch.from_numpy(self.scaling.shift),
             "scale": torch.from_numpy(self.scaling.scale),
-            "resolution": torch.from_numpy(self.resolution),
         }
         return content, tensors
 
@@ -194,10 +249,11 @@ class Schema:
         context, images = content["context"], content["images"]
         return cls(
             Scaling(tensors["shift"].numpy(), tensors["scale"].numpy()),
-            tensors["resolution"].numpy(),
+            tuple(Rounding.restored(column) for column in content["rounding"]),
             None if content["columns"] is None else [_label(name) for name in content["columns"]],
             None if context is None else Context.restored(context),
             None if images is None else ImageLayout(**images),
+            None if content["types"] is None else tuple(content["types"]),
         )
 
 
@@ -216,4 +272,5 @@ def _label(content: Any) -> Any:
 
 
 def _checked(owner: Any, X: Any, images: ImageLayout | None, **settings: Any) -> np.ndarray:
+    check_channels(X)
     return checked_table(owner, X if images is None else images.flatten(X), **settings)

@@ -1,6 +1,5 @@
 """`estimate`: log densities of a model by any method, eq. (5), eq. (12) or adaptive."""
 
-import warnings
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -9,14 +8,20 @@ import torch
 from torch import Tensor
 
 from roundtrip.data import Rows
-from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive
+from roundtrip.density.adaptive import (
+    DEFAULT_EVALUATIONS,
+    LARGEST_LOG_DENSITY,
+    SMALLEST_ESS,
+    adaptive,
+)
+from roundtrip.density.diagnostics import reliable_k
 from roundtrip.density.importance import importance
 from roundtrip.density.laplace import laplace
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
 from roundtrip.density.randomness import seed_of
 from roundtrip.density.result import DensityEstimate
-from roundtrip.exceptions import DensityWarning
+from roundtrip.exceptions import DensityWarning, warn_user
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA
 from roundtrip.parameters import check_choice, check_integer, check_number
@@ -271,19 +276,27 @@ def _given_context(
 
 
 def _warn_of_failures(result: DensityEstimate, method: Method) -> None:
-    failed, tol, max_evaluations = ~result.converged, method.tol, method.max_evaluations
+    """Issue one warning that counts the rows by the reason why they did not converge."""
+    failed = ~result.converged
     if not failed.any():
         return
-    wide = int((result.std_error > tol).sum())
-    heavy = int((failed & (result.pareto_k > 0.7)).sum())
-    warnings.warn(
-        f"{int(failed.sum())} of {len(failed)} rows did not converge within {max_evaluations} "
-        f"evaluations of G: {wide} have a standard error above {tol:g}, {heavy} have weights with "
-        "too heavy a tail for a reliable standard error (pareto_k above 0.7). `converged` is False "
-        "for them. A larger max_evaluations may help, or a larger tol if only the standard error "
-        "is too large.",
+    wide = failed & ~(result.std_error <= method.tol)
+    reliable = reliable_k(int(result.n_evaluations.max()))
+    unreliable = failed & ~wide & ~((result.pareto_k <= reliable) & (result.ess >= SMALLEST_ESS))
+    huge = failed & ~wide & ~unreliable & ~(np.abs(result.log_density) <= LARGEST_LOG_DENSITY)
+    unconfirmed = failed & ~wide & ~unreliable & ~huge
+    reasons = {
+        f"have a standard error above {method.tol:g}": wide,
+        "have weights with too heavy a tail for a reliable standard error (pareto_k)": unreliable,
+        "have a log density beyond the digits of float64": huge,
+        "are unusual, and a second estimate disagreed or had too few evaluations left": unconfirmed,
+    }
+    listed = ", ".join(f"{int(rows.sum())} {text}" for text, rows in reasons.items() if rows.any())
+    warn_user(
+        f"{int(failed.sum())} of {len(failed)} rows did not converge within "
+        f"{method.max_evaluations} evaluations of G: {listed}. `converged` is False for them. A "
+        "larger max_evaluations may help, or a larger tol if only the standard error is too large.",
         DensityWarning,
-        stacklevel=4,
     )
 
 

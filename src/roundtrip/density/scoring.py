@@ -9,13 +9,14 @@ import torch
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from roundtrip.data import Schema
+from roundtrip.data.rounding import Rounding
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.estimate import Method
 from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
-from roundtrip.parameters import as_component, check_integer, random_stream
+from roundtrip.parameters import as_component, check_choice, check_integer, random_stream
 
 
 class Scoring:
@@ -130,8 +131,13 @@ class Scoring:
         random_state: int | np.random.RandomState | None = None,
         *,
         context: Any = None,
+        rounded: bool = True,
     ) -> np.ndarray | pd.DataFrame:
         """Draw rows from the fitted density, like the `X` of `fit`.
+
+        Values of rounded columns are rounded and stay in the range of `fit`. In partly rounded
+        columns (`rounding_`), as many values are rounded as there were in `fit`. Columns have the
+        types of `X`.
 
         Parameters
         ----------
@@ -141,6 +147,9 @@ class Scoring:
             Seed. With None rows differ between calls.
         context : array-like, default=None
             Context of each row, or one for all rows, if `fit` was given one.
+        rounded : bool, default=True
+            Whether to round. False gives float64 draws from the density itself, in which rounded
+            values are spread over their rounding steps. It does not apply to images.
 
         Returns
         -------
@@ -149,8 +158,10 @@ class Scoring:
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
+        check_choice("rounded", rounded, (True, False))
         contexts = self.schema_.encoded_context(context, n_samples)
-        return self.schema_.table(self.fitted_.sample(contexts, random_stream(random_state)))
+        rng = random_stream(random_state)
+        return self.schema_.table(self.fitted_.sample(contexts, rng), rng if rounded else None)
 
     def transform(self, X: Any, *, context: Any = None) -> np.ndarray:
         """Encode rows by H.
@@ -219,6 +230,11 @@ class Scoring:
     def resolution_(self) -> np.ndarray:
         """Rounding step of each column, `(features,)`; 0 for columns that are not rounded."""
         return self.schema_.resolution
+
+    @property
+    def rounding_(self) -> tuple[Rounding, ...]:
+        """How each column is rounded, with the evidence; empty for images."""
+        return self.schema_.rounding
 
     @property
     def sigma_(self) -> float | np.ndarray:

@@ -63,7 +63,7 @@ class Scorer:
     def _draws(self) -> np.ndarray:
         """Draws from the fitted density in its own units, the same in every call."""
         seed = named_seed(self.density.scoring_seed_, "draws") % 2**32
-        return np.asarray(self.density.sample(DRAWS, seed))
+        return np.asarray(self.density.sample(DRAWS, seed, rounded=False))
 
     def _mapped(self, rows: np.ndarray) -> np.ndarray:
         return rows if self.columns is None else self.columns.apply(rows)

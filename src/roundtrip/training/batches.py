@@ -27,7 +27,8 @@ class Batches:
     rng : torch.Generator
         Source of all random numbers, on the device of `data`.
     jitter : Tensor, default=None
-        Width of the uniform noise that is added to each feature of each batch, `(features,)`.
+        Width of the uniform noise that is added to each feature, `(features,)`, or to each value of
+        `data`, `(rows, features)`.
 
     Examples
     --------
@@ -58,8 +59,12 @@ class Batches:
         return self
 
     def __next__(self) -> Rows:
-        rows = self.data[self._indices()]
-        return rows if self.jitter is None else jittered(rows, self.jitter, self._rng)
+        indices = self._indices()
+        rows = self.data[indices]
+        if self.jitter is None:
+            return rows
+        width = self.jitter if self.jitter.ndim == 1 else self.jitter[indices]
+        return jittered(rows, width, self._rng)
 
     def _indices(self) -> Tensor:
         n, device = len(self.data), self.data.device
@@ -82,7 +87,22 @@ class Batches:
 
 
 def jittered(rows: Rows, width: Tensor, rng: torch.Generator) -> Rows:
-    """Add uniform noise of `width`, `(features,)`, centred at zero, to the features."""
+    """Add uniform noise centred at zero to the features.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    width : Tensor
+        Width of the noise, `(features,)` or `(rows, features)`.
+    rng : torch.Generator
+        Source of the noise.
+
+    Returns
+    -------
+    Rows
+        The rows with noise.
+    """
     x = rows.x
     level = torch.rand(x.shape, generator=rng, device=x.device, dtype=x.dtype)
     return Rows(x + (level - 0.5) * width, rows.context)

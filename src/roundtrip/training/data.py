@@ -1,6 +1,8 @@
 """`FittingData`: the scaled rows for training and validation."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -44,6 +46,9 @@ class FittingData:
     own_validation : bool, default=False
         Whether the user gave the validation rows. Otherwise they are rows of the table, which may
         be trained on in the end.
+    widths_of : callable, default=None
+        Widths over which rows `(rows, features)` are spread, `(features,)` or `(rows, features)`;
+        None for `resolution`.
     """
 
     training: Rows
@@ -53,6 +58,7 @@ class FittingData:
     log_det: float
     image_shape: ImageShape | None = None
     own_validation: bool = False
+    widths_of: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         for rows in (self.training, self.validation):
@@ -113,6 +119,7 @@ class FittingData:
             log_det=schema.log_det,
             image_shape=None if schema.images is None else schema.images.shape,
             own_validation=own_validation,
+            widths_of=schema.spread_widths,
         )
 
     def folds(self, count: int) -> "list[FittingData]":
@@ -176,10 +183,16 @@ class FittingData:
         spread = torch.where(spread > 0, spread, 1.0).clamp_max(1.0)
         return torch.maximum(CONTINUOUS_FLOOR * spread, ROUNDED_FLOOR * self.resolution)
 
-    @property
+    @cached_property
     def steps(self) -> Tensor | None:
-        """Width over which each column is spread, `(features,)`; None without dequantisation."""
-        return self.resolution if self.jitter else None
+        """Width over which the values of training rows are spread; None without dequantisation.
+
+        The shape is `(features,)`, or `(rows, features)` if columns are partly rounded.
+        """
+        return self._widths(self.training) if self.jitter else None
+
+    def _widths(self, rows: Rows) -> Tensor:
+        return self.resolution if self.widths_of is None else self.widths_of(rows.x)
 
     def as_trained(self, n_rows: int, seed: int) -> tuple[Rows, Rows]:
         """Return `n_rows` random training rows and all validation rows, dequantised, in float32."""
@@ -189,5 +202,5 @@ class FittingData:
         return some.to(torch.float32), self.spread(self.validation, rng).to(torch.float32)
 
     def spread(self, rows: Rows, rng: torch.Generator) -> Rows:
-        """Spread rounded columns over their rounding steps if `jitter` is set."""
-        return rows if self.steps is None else jittered(rows, self.steps, rng)
+        """Spread rounded values over their rounding steps if `jitter` is set."""
+        return jittered(rows, self._widths(rows), rng) if self.jitter else rows

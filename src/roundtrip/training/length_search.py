@@ -17,6 +17,7 @@ from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import Seeds
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
+from roundtrip.training.likelihood_trainer import WARM_UP_STEPS
 from roundtrip.training.loop import TrainingResult
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.run import Schedule, fit_model, rows_per_batch
@@ -28,7 +29,7 @@ FIRST_PATIENCE = 6
 """Fewest epochs without improvement after which the first training ends."""
 
 LENGTH = 1.25
-"""Steps of the second training in units of those that the first one found."""
+"""Steps of the second training, besides its warm-up, in units of those that the first one found."""
 
 EPOCHS = 40
 """Validations in the second training."""
@@ -120,7 +121,7 @@ class LengthSearch:
         interrupted = any(result.stopped_by == "interrupt" for result in first.results)
         if interrupted or first.best_epoch == 0:
             return first
-        steps = LENGTH * first.best_epoch * per_epoch
+        steps = LENGTH * first.best_epoch * per_epoch + WARM_UP_STEPS
         per_epoch = max(1, round(steps / EPOCHS))
         epochs = max(1, round(steps / per_epoch))
         second = self._fit(Schedule(per_epoch, epochs, epochs), "trying this length")
