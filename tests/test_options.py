@@ -68,12 +68,17 @@ def test_a_string_stands_for_a_component(parameter, shorthand, component):
 def test_what_auto_stands_for_depends_on_objective_and_rows():
     table = fit_options(Roundtrip().get_params())
     assert (table.noise, table.prior, table.network) == (Mixture(), MixturePrior(), Residual())
-    assert table.objective == Likelihood(draws=2, learning_rate=8e-3)
+    large = {"batch_size": 512, "min_steps_per_epoch": 100}
+    assert table.objective == Likelihood(draws=2, learning_rate=8e-3, **large)
+    small = fit_options(Roundtrip().get_params(), rows=300, has_max_time=True)
+    assert (small.network, small.max_epochs) == (Residual(width=32), "auto")
+    assert small.objective.with_params(**large) == table.objective
+    assert (small.objective.batch_size, small.objective.min_steps_per_epoch) == (256, 10)
     assert table.validation == Validation(rows=1000, draws=10)
     assert (table.max_epochs, table.latent_dim) == (60, "auto")
     images = fit_options(Roundtrip().get_params(), pixels=64)
     assert (images.noise, images.latent_dim) == (Isotropic(sigma=0.25), 16)
-    assert images.objective == Likelihood(draws=1, learning_rate=4e-3)
+    assert images.objective == Likelihood(draws=1, learning_rate=4e-3, **large)
     paper = fit_options(Roundtrip(objective="adversarial").get_params())
     assert (paper.noise, paper.prior) == (Isotropic(), NormalPrior())
     assert (paper.network, paper.max_epochs) == (MLP((256,) * 5, (128,) * 5), 30)
@@ -187,7 +192,7 @@ def test_settings_reach_through_estimators(kind):
 def test_grid_search_over_components_and_their_settings(mixture):
     noises = [Mixture(boxes=8), Isotropic()]
     search = GridSearchCV(
-        Roundtrip(**(TINY | {"max_epochs": 1, "tol": 0.5})),
+        Roundtrip(**TINY).set_params(tol=0.5, objective__min_steps_per_epoch=40),
         {"noise": noises, "objective__draws": [1, 2]},
         cv=2,
     ).fit(mixture.X[:60])

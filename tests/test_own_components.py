@@ -95,7 +95,7 @@ class Logistic(Prior):
 
 
 OWN = {
-    "noise": {"noise": Laplace(width=0.5)},
+    "noise": {"noise": Laplace(width=1.0)},
     "network": {"network": Tanh()},
     "prior": {"prior": Logistic()},
     "all": {"noise": Laplace(), "network": Tanh(8), "prior": Logistic()},
@@ -174,7 +174,7 @@ def test_only_classes_of_components_are_taken(tmp_path):
 
 def test_a_detector_scores_by_own_noise(table, tmp_path):
     density = Roundtrip(**(TINY | OWN["noise"]), latent_dim=1)
-    with pytest.raises(ValueError, match=r"isotropic noise, not noise=Laplace\(width=0.5\)"):
+    with pytest.raises(ValueError, match=r"isotropic noise, not noise=Laplace\(width=1.0\)"):
         RoundtripDetector(estimator=density, sigma=2.0).fit(table)
     detector = RoundtripDetector(estimator=density, sigma=None, trim=False, random_state=0)
     detector.fit(table[:100])

@@ -36,6 +36,7 @@ from roundtrip.training.data import FittingData
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.plan import fit_in_stages
 from roundtrip.training.run import restored_model
+from roundtrip.training.worth import warn_of_overfitting
 
 RECORDS = ("n_iter", "best_epoch", "stopped_by", "prior_gain", "history")
 """Fitted attributes, without their underscore, that a file holds unchanged."""
@@ -65,12 +66,12 @@ class Roundtrip(
     Parameters
     ----------
     latent_dim : int or "auto", default="auto"
-        Dimension of z. "auto" is the number of features if there are at most 3. With more
-        features, half, two thirds and all of them are each tried for a thirtieth of `max_epochs`
-        or `max_time`; training continues with two thirds, or with the best by validation
-        log-likelihood if it is better by 0.05 nats per feature. "auto" is two thirds without
-        trials if these would be shorter than 2 epochs or half a second, half for the adversarial
-        objective, and 16 for images.
+        Dimension of z. "auto" is the number of features if there are at most 3, and two thirds
+        of them up to 24; beyond, a dimension is added for every six features. In tables of at
+        least 20,000 rows and at most 24 columns, half and all of the features are tried, too, for
+        a thirtieth of `max_epochs` or `max_time` each, unless that is shorter than 2 epochs or
+        half a second, and replace two thirds if they are better by 0.05 nats per feature. "auto"
+        is half of the features for the adversarial objective, and 16 for images.
     objective : {"likelihood", "adversarial", "hybrid"} or Objective, default="likelihood"
         What training optimises: `Likelihood`, a bound on log p(x); `Adversarial`, the paper's
         losses; `Hybrid`, first the paper's losses, then the bound.
@@ -79,8 +80,9 @@ class Roundtrip(
         is a mixture, isotropic with sigma 0.25 for images, and isotropic for the adversarial
         objective.
     network : {"residual", "mlp", "conv"} or Network, default="auto"
-        `Residual`, `MLP` or, for images, `Conv`. "auto" is residual, and an MLP as in the paper
-        for the adversarial objective.
+        `Residual`, `MLP` or, for images, `Conv`. "auto" is residual, of width 32 for tables of
+        fewer than 5,000 rows and 64 below 20,000, and an MLP as in the paper for the adversarial
+        objective.
     prior : {"normal", "mixture"} or Prior, default="auto"
         Distribution of z: `NormalPrior` as in the paper or `MixturePrior`, fitted to the codes
         after training. "auto" is a mixture, and normal for the adversarial objective.
@@ -91,8 +93,9 @@ class Roundtrip(
         density's integral over a step is the probability of the value. "auto" does, unless the
         objective is adversarial.
     max_epochs : int or "auto", default="auto"
-        Largest number of epochs; training may stop earlier. "auto" is 60, and 30 for the
-        adversarial objective; there is no limit if `fit` has a `max_time`.
+        Largest number of epochs; training may stop earlier. With "auto", cross-validation
+        chooses the length of training for tables of fewer than 20,000 rows; otherwise it is 60,
+        30 for the adversarial objective, and without limit if `fit` has a `max_time`.
     validation : Validation or "auto", default="auto"
         How held-out rows choose the epoch whose weights are kept.
     proposal : Proposal or "auto", default="auto"
@@ -133,7 +136,8 @@ class Roundtrip(
     n_iter_, best_epoch_ : int
         Number of epochs trained, and the epoch whose weights were kept.
     stopped_by_ : str
-        What ended training: "max_epochs", "max_time", "patience", "interrupt" or "divergence".
+        What ended training: "max_epochs", "max_time", "patience", "interrupt" or "divergence";
+        "validation" if it took all rows, for as many epochs as cross-validation chose.
     history_ : dict of lists
         One entry per epoch: every loss (NaN in a stage without it), "validation_log_likelihood"
         (in the user's units), "learning_rate", "seconds", and "sigma" if validation chooses it.
@@ -288,8 +292,10 @@ class Roundtrip(
             start=previous,
             checkpoint=states,
         )
-        warn_of_concentration(fitted.model, data, schema, seeds["validation"])
         result = fitted.result
+        warn_of_concentration(fitted.model, data, schema, seeds["validation"])
+        if options.max_epochs == "auto":
+            warn_of_overfitting(result, data, schema)
         self.options_ = replace(
             options,
             latent_dim=fitted.model.latent_dim,

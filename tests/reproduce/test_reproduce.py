@@ -318,7 +318,7 @@ def test_fig3_classifies_generates_and_is_not_computed_again(tmp_path, monkeypat
     module = sys.modules[EXPERIMENTS["fig3"].__module__]
     monkeypatch.setattr(module, "DATASETS", dict.fromkeys(module.DATASETS, lambda **_: digits))
     monkeypatch.setattr(module, "QUICK_RECOGNISER_EPOCHS", 12)
-    monkeypatch.setattr(module, "QUICK_PER_CLASS", 3)
+    monkeypatch.setattr(module, "QUICK_PER_CLASS", 4)
     monkeypatch.setattr(module, "QUICK_TEST_IMAGES", 40)
     monkeypatch.setattr(module, "TOL", 1.0)
     request = Request("fig3", tmp_path, quick=True, budget=4.0, quiet=True)

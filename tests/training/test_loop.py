@@ -25,7 +25,7 @@ def test_patience_stops_training():
     original = setup.validation
 
     class Scripted:
-        model, selection_epochs = original.model, None
+        model, selection_epochs, scores_start = original.model, None, False
 
         def __call__(self, epoch):
             return next(scores)
@@ -51,7 +51,7 @@ def test_only_epochs_with_the_settled_sigma_compete():
     original = setup.validation
 
     class Scripted:
-        model, selection_epochs = original.model, 3
+        model, selection_epochs, scores_start = original.model, 3, False
 
         def __call__(self, epoch):
             return next(scores)

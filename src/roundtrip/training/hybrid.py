@@ -74,6 +74,7 @@ class AdversarialStage(Hybrid):
     """The first stage of `Hybrid` as an objective of its own."""
 
     largest_fall = float("inf")
+    scores_start = False
 
     def trainer(  # type: ignore[override]
         self, model: RoundtripModel, data: FittingData, network: Network, streams: TrainingStreams

@@ -7,8 +7,9 @@ from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import Seeds
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
-from roundtrip.training.loop import TrainingResult
+from roundtrip.training.likelihood import WIDE_TABLE
 from roundtrip.training.objective import FitOptions
+from roundtrip.training.result import TrainingResult
 from roundtrip.training.run import fit_model
 
 TRIAL_SHARE = 1 / 30
@@ -46,13 +47,17 @@ class LatentSearch:
 def latent_candidates(features: int) -> list[int]:
     """Return half, two thirds and all of the features; with up to 3 features only all of them.
 
+    Wide tables have no candidates, because trials of them take long.
+
     Examples
     --------
-    >>> [latent_candidates(n) for n in (1, 3, 6, 9, 17)]
-    [[1], [3], [3, 4, 6], [5, 6, 9], [9, 11, 17]]
+    >>> [latent_candidates(n) for n in (1, 3, 6, 9, 17, 90)]
+    [[1], [3], [3, 4, 6], [5, 6, 9], [9, 11, 17], []]
     """
     if features <= 3:
         return [features]
+    if features > WIDE_TABLE:
+        return []
     return sorted({(features + 1) // 2, round(2 * features / 3), features})
 
 
@@ -91,7 +96,7 @@ def search_latent_dim(
     seconds = None if max_time is None else TRIAL_SHARE * max_time
     too_short = epochs < SHORTEST_TRIAL_EPOCHS or (seconds or math.inf) < SHORTEST_TRIAL_SECONDS
     # Validation of the adversarial objective is not informative after so short a training.
-    if not options.objective.has_posterior or len(candidates) == 1 or too_short:
+    if not options.objective.has_posterior or len(candidates) <= 1 or too_short:
         return None
     short = replace(options, max_epochs=round(epochs) if math.isfinite(epochs) else epochs)
     trials: dict[int, tuple[RoundtripModel, TrainingResult]] = {}

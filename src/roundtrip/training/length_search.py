@@ -18,12 +18,16 @@ from roundtrip.parameters import Seeds
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood_trainer import WARM_UP_STEPS
-from roundtrip.training.loop import TrainingResult
 from roundtrip.training.objective import FitOptions
+from roundtrip.training.result import TrainingResult
 from roundtrip.training.run import Schedule, fit_model, rows_per_batch
 
 FOLDS = ((150, 5), (300, 3))
 """Number of folds for tables of fewer rows than the first number; others have one."""
+
+MOST_REFIT_ROWS = 5_000
+"""Up to this number of rows a table is trained on all of them in the end; the held-out tenth of a
+larger one would not make it much better."""
 
 FIRST_PATIENCE = 6
 """Fewest epochs without improvement after which the first training ends."""
@@ -65,10 +69,9 @@ class FoldFits:
         """Epoch with the highest score; 0 is the model before training."""
         return int(np.argmax(self.scores))
 
-    @property
-    def cut_short(self) -> bool:
-        """Whether Ctrl-C or the time limit ended a training."""
-        return any(result.stopped_by in ("interrupt", "max_time") for result in self.results)
+    def stopped_by(self, reason: str) -> bool:
+        """Return whether a training was stopped by `reason`."""
+        return any(result.stopped_by == reason for result in self.results)
 
 
 class LengthSearch:
@@ -103,6 +106,7 @@ class LengthSearch:
         self.options = options
         self.data = data
         self.splits = data.folds(1 if data.own_validation else number_of_folds(data.n_rows))
+        self._uses_all_rows = not data.own_validation and data.n_rows <= MOST_REFIT_ROWS
         self._time_left = max_time
         self._shared: dict[str, Any] = {
             "latent_dim": latent_dim,
@@ -110,25 +114,48 @@ class LengthSearch:
             "checkpoint": checkpoint,
         }
 
-    def chosen(self) -> FoldFits:
+    def run(self) -> tuple[RoundtripModel, TrainingResult, FoldFits]:
+        """Return the trained model, the course of its training, and the trainings of the folds."""
+        chosen = self._chosen()
+        if self._uses_all_rows and not (
+            chosen.stopped_by("interrupt") or chosen.stopped_by("max_time")
+        ):
+            model, result = self._fit_all_rows(chosen)
+            if result.stopped_by == "validation":
+                return model, result, chosen
+            # Cut short, it is behind the model of the first fold.
+            chosen.results[0] = replace(chosen.results[0], stopped_by=result.stopped_by)
+        return chosen.models[0], chosen.results[0], chosen
+
+    def _chosen(self) -> FoldFits:
         """Return the trainings of the chosen length, whose best epoch is the one to stop at."""
         batch = rows_per_batch(self.options.objective, len(self.splits[0].training))
         per_pass = len(self.splits[0].training) // batch
         per_epoch = max(int(self.options.objective.min_steps_per_epoch), per_pass)
         first = self._fit(
-            Schedule(per_epoch, math.inf, FIRST_PATIENCE, falling_rate=False), "finding the length"
+            Schedule(per_epoch, math.inf, FIRST_PATIENCE, falling_rate=False),
+            self._stage(1, "how long to train"),
         )
-        interrupted = any(result.stopped_by == "interrupt" for result in first.results)
-        if interrupted or first.best_epoch == 0:
+        if first.stopped_by("interrupt") or first.best_epoch == 0:
             return first
+        if first.stopped_by("max_time"):  # no time to start again: the rate falls from here on
+            self._uses_all_rows = False
+            return self._fit(
+                Schedule(per_epoch, math.inf, math.inf),
+                self._stage(2, "for the time left"),
+                start=first.models[0],
+            )
         steps = LENGTH * first.best_epoch * per_epoch + WARM_UP_STEPS
         per_epoch = max(1, round(steps / EPOCHS))
         epochs = max(1, round(steps / per_epoch))
-        second = self._fit(Schedule(per_epoch, epochs, epochs), "trying this length")
-        better = max(second.scores) >= max(first.scores)
-        return second if better or len(second.models) < len(first.models) else first
+        second = self._fit(Schedule(per_epoch, epochs, epochs), self._stage(2, "for so long"))
+        if max(second.scores) >= max(first.scores):
+            return second
+        if second.stopped_by("interrupt"):
+            first.results[0] = replace(first.results[0], stopped_by="interrupt")
+        return first
 
-    def fit_all_rows(self, chosen: FoldFits) -> tuple[RoundtripModel, TrainingResult]:
+    def _fit_all_rows(self, chosen: FoldFits) -> tuple[RoundtripModel, TrainingResult]:
         """Train on all rows, with the chosen schedule, up to its best epoch."""
         data = self.data.all_rows
         # As many passes: more rows than in a fold take more steps.
@@ -146,18 +173,25 @@ class LengthSearch:
             data,
             max_time=self._time_left,
             key="all-rows",
-            description="fitting all rows",
+            description=self._stage(3, "on all rows"),
             schedule=schedule,
             **self._shared,
         )
 
-    def _fit(self, schedule: Schedule, description: str) -> FoldFits:
-        """Train every fold; stop early after Ctrl-C or if the time is over."""
+    def _stage(self, number: int, what: str) -> str:
+        """Return the text for the progress bar."""
+        return f"fitting, stage {number} of {2 + self._uses_all_rows}: {what}"
+
+    def _fit(
+        self, schedule: Schedule, description: str, start: RoundtripModel | None = None
+    ) -> FoldFits:
+        """Train every fold, or only the first one from the weights of `start`."""
         fits = FoldFits(schedule, [], [])
-        count = len(self.splits)
+        splits = self.splits if start is None else self.splits[:1]
+        count = len(splits)
         # Time for the folds of this and of the next stage, and for all rows.
-        shares = count * (1 if schedule.falling_rate else 2) + 1
-        for number, split in enumerate(self.splits):
+        shares = count * (1 if schedule.falling_rate else 2) + self._uses_all_rows
+        for number, split in enumerate(splits):
             left = self._time_left
             model, result = fit_model(
                 self.options,
@@ -166,6 +200,7 @@ class LengthSearch:
                 key=f"{'second' if schedule.falling_rate else 'first'}/fold-{number}",
                 description=description + f", fold {number + 1} of {count}" * (count > 1),
                 schedule=schedule,
+                start=start,
                 **self._shared,
             )
             fits.models.append(model)

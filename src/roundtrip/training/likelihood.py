@@ -17,6 +17,9 @@ from roundtrip.training.validators import BoundValidation
 SMALL_TABLE = 20_000
 """Tables of fewer rows are small: trials choose how long they are trained (`length_search.py`)."""
 
+WIDE_TABLE, MOST_LATENT = 24, 64
+"""Features above which "auto" adds fewer latent dimensions per feature, and the most it gives."""
+
 LARGEST_FALL = 1.0
 """Nats per feature by which an epoch may fall below the best one. After a larger fall the posterior
 q(z | x) no longer matches G, and further steps do not repair it."""
@@ -65,6 +68,8 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
     averaging: float = 0.998
 
     largest_fall = LARGEST_FALL
+    scores_start = True
+    """Whether the weights before the first step compete with those of epochs."""
 
     def check(self) -> None:
         """Check every setting."""
@@ -92,16 +97,20 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
         )
 
     def default_latent_dim(self, features: int) -> int:
-        """Return two thirds of the features; all of up to 3 features.
+        """Return two thirds of the features; all of up to 3 features, and less beyond 24.
 
-        Training by likelihood leaves dimensions unused that it does not need.
+        Training by likelihood leaves dimensions unused that it does not need. In wide tables, whose
+        columns share what they depend on, more dimensions only cost time: the posterior of z has a
+        full covariance.
 
         Examples
         --------
-        >>> [Likelihood().default_latent_dim(n) for n in (1, 2, 3, 6, 9, 17)]
-        [1, 2, 3, 4, 6, 11]
+        >>> [Likelihood().default_latent_dim(n) for n in (1, 2, 3, 6, 9, 17, 36, 90, 1000)]
+        [1, 2, 3, 4, 6, 11, 18, 27, 64]
         """
-        return min(features, max(3, round(2 * features / 3)))
+        if features <= WIDE_TABLE:
+            return min(features, max(3, round(2 * features / 3)))
+        return min(MOST_LATENT, round(2 * WIDE_TABLE / 3 + (features - WIDE_TABLE) / 6))
 
     def trainer(
         self, model: RoundtripModel, data: FittingData, network: Network, streams: TrainingStreams
@@ -129,6 +138,7 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
             draws=draws,
             seed=seed,
             log_det=data.log_det,
+            scores_start=self.scores_start,
         )
 
 

@@ -16,58 +16,9 @@ from roundtrip.data import Rows
 from roundtrip.io.progress import TrainingProgress
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.objective import Trainer, Validator
+from roundtrip.training.result import TrainingResult
 
 MAX_RECOVERIES = 3
-
-
-@dataclass
-class TrainingResult:
-    """The course of a training.
-
-    Attributes
-    ----------
-    history : dict of str to list of float
-        One value per epoch of every loss, "validation_log_likelihood", "learning_rate", "seconds"
-        since the start and, if validation chooses it, "sigma".
-    best_epoch : int
-        Epoch, counted from 1, whose weights are kept; 0 if no epoch was completed.
-    stopped_by : str
-        "max_epochs", "max_time", "patience", "interrupt" or "divergence"; "validation" if
-        cross-validation chose the number of epochs; empty during training.
-    first_score : float
-        Validation log-likelihood before the first step; minus infinity if it was not computed.
-    """
-
-    history: dict[str, list[float]] = field(default_factory=dict)
-    best_epoch: int = 0
-    stopped_by: str = ""
-    first_score: float = -math.inf
-
-    @property
-    def n_epochs(self) -> int:
-        """Number of completed epochs."""
-        return len(self.history.get("seconds", []))
-
-    @property
-    def seconds(self) -> float:
-        """Time of all epochs."""
-        return self.history["seconds"][-1] if self.n_epochs else 0.0
-
-    def followed_by(self, second: "TrainingResult") -> "TrainingResult":
-        """Join the results of two stages; a loss is NaN in a stage that does not have it."""
-        history: dict[str, list[float]] = {}
-        for name in {**self.history, **second.history}:
-            values = second.history.get(name, [math.nan] * second.n_epochs)
-            if name == "seconds":
-                values = [self.seconds + value for value in values]
-            history[name] = self.history.get(name, [math.nan] * self.n_epochs) + values
-        best = self.n_epochs + second.best_epoch if second.best_epoch else self.best_epoch
-        return TrainingResult(history, best, second.stopped_by, self.first_score)
-
-    def record(self, values: dict[str, float]) -> None:
-        """Append one epoch."""
-        for name, value in values.items():
-            self.history.setdefault(name, []).append(value)
 
 
 class _DivergedError(Exception):
@@ -335,6 +286,8 @@ def _warn(description: str, result: TrainingResult, recoveries: int, learning_ra
         f"the weights of epoch {result.best_epoch} are kept"
         if result.best_epoch
         else "no epoch was better than the weights it began with, which are kept"
+        if result.n_epochs
+        else "no epoch was completed: the weights are those it began with"
     )
     why = "losses that are not finite, or a likelihood that collapsed"
     if result.stopped_by == "divergence":

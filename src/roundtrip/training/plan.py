@@ -14,16 +14,15 @@ from roundtrip.training.fitted_prior import fit_prior
 from roundtrip.training.hybrid import Hybrid
 from roundtrip.training.latent_search import search_latent_dim
 from roundtrip.training.length_search import LengthSearch
-from roundtrip.training.loop import TrainingResult
 from roundtrip.training.objective import FitOptions
+from roundtrip.training.result import TrainingResult
 from roundtrip.training.run import fit_model
 
 PRIOR_SHARE = 0.02
 """Share of the time limit that is reserved for fitting the prior."""
 
-MOST_REFIT_ROWS = 5_000
-"""Up to this number of rows a small table is trained on all of them in the end; held-out rows of
-larger tables would not make it much better."""
+ROWS_PER_DIMENSION = 4
+"""Fewest rows per latent dimension that "auto" gives."""
 
 WARM_START_EPOCHS = 60
 
@@ -136,17 +135,21 @@ def _fit_small_table(
     """Choose the length of training by trials, train on all rows, and fit the prior."""
     latent_dim = options.latent_dim
     if latent_dim == "auto":
-        latent_dim = options.objective.default_latent_dim(data.features)
+        # More dimensions than this can't be told from noise.
+        most = max(1, data.n_rows // ROWS_PER_DIMENSION)
+        latent_dim = min(most, options.objective.default_latent_dim(data.features))
     prior_seconds = None if max_time is None else PRIOR_SHARE * max_time
     limit = None if max_time is None else max_time * (1 - PRIOR_SHARE)
     search = LengthSearch(
-        options, data, latent_dim=latent_dim, seeds=seeds, max_time=limit, checkpoint=checkpoint
+        options,
+        data,
+        latent_dim=int(latent_dim),
+        seeds=seeds,
+        max_time=limit,
+        checkpoint=checkpoint,
     )
-    chosen = search.chosen()
-    model, result = chosen.models[0], chosen.results[0]
-    refit = not (chosen.cut_short or data.own_validation or data.n_rows > MOST_REFIT_ROWS)
-    if refit:
-        model, result = search.fit_all_rows(chosen)
+    model, result, chosen = search.run()
+    all_rows = model is not chosen.models[0]
     gain = 0.0
     if isinstance(options.prior, MixturePrior):
         settings: dict[str, Any] = {
@@ -160,7 +163,7 @@ def _fit_small_table(
         ]
         gain = sum(each for _, each in fits) / len(fits)
         prior = fits[0][0]
-        if gain > 0 and refit:
+        if gain > 0 and all_rows:
             rows, _ = data.all_rows.as_trained(PRIOR_ROWS, seeds["prior"])
             prior, _ = fit_prior(model, rows, None, **settings)
         if gain > 0 and prior is not None:

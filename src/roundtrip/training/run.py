@@ -1,6 +1,7 @@
 """One training of a model, from options and scaled rows to the best weights."""
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,13 +16,17 @@ from roundtrip.parameters import Seeds
 from roundtrip.training.batches import Batches
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
-from roundtrip.training.loop import TrainingResult, train
+from roundtrip.training.loop import train
 from roundtrip.training.objective import FitOptions, Objective, TrainingStreams, Validator
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
+from roundtrip.training.result import TrainingResult
 from roundtrip.training.validators import CrossValidated
 
 FIRST_WIDTH = 1.0
 """Of the noise, in scaled units, around networks that do not start as principal components."""
+
+STEADY_STEPS = 10
+"""The mean bound of an epoch of fewer steps varies too much to tell that training has collapsed."""
 
 SMALLEST_BATCH = 2
 """Batch norm needs two rows to estimate a variance."""
@@ -149,7 +154,9 @@ def fit_model(
         falling_rate=schedule.falling_rate,
         last_epoch=None if schedule.scores is None else len(schedule.scores) - 1,
         max_time=max_time,
-        largest_fall=objective.largest_fall * data.features,
+        largest_fall=objective.largest_fall * data.features
+        if schedule.steps_per_epoch >= STEADY_STEPS
+        else math.inf,
         checkpoint=checkpoint,
         key=key,
         description=description,

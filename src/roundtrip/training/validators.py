@@ -136,14 +136,23 @@ class BoundValidation:
         Seed of the draws.
     log_det : float, default=0.0
         Log-determinant of the scaling, which converts the result to the user's units.
+    scores_start : bool, default=True
+        Whether the model before the first step is scored, as epoch 0.
     """
 
     selection_epochs: int | None = None
-    scores_start = True
 
     def __init__(
-        self, model: RoundtripModel, rows: Rows, *, draws: int, seed: int, log_det: float = 0.0
+        self,
+        model: RoundtripModel,
+        rows: Rows,
+        *,
+        draws: int,
+        seed: int,
+        log_det: float = 0.0,
+        scores_start: bool = True,
     ) -> None:
+        self.scores_start = scores_start
         self.model = model
         self.rows = rows
         self.draws = draws

@@ -1,0 +1,53 @@
+"""A warning for fits that learnt little, or the training rows by heart."""
+
+from roundtrip.data import Schema
+from roundtrip.exceptions import warn_user
+from roundtrip.training.data import FittingData
+from roundtrip.training.result import TrainingResult
+
+LARGEST_GAP = 1.0
+"""Nats per feature by which training rows may be more likely than held-out rows."""
+
+FEWEST_ROWS = 10
+"""With fewer rows, held-out rows can't tell how good a fit is."""
+
+
+def warn_of_overfitting(result: TrainingResult, data: FittingData, schema: Schema) -> None:
+    """Issue one warning that says what a fit is worth, if that is little.
+
+    Parameters
+    ----------
+    result : TrainingResult
+        The course of training, by likelihood.
+    data : FittingData
+        Training and validation rows.
+    schema : Schema
+        Scaling of the rows.
+    """
+    reasons = []
+    if data.n_rows < FEWEST_ROWS:
+        reasons.append(
+            f"{data.n_rows} rows are too few to judge a density by: treat it as a smoothed Gaussian"
+        )
+    elif data.n_rows < data.features:
+        reasons.append(
+            f"the table has more columns ({data.features}) than rows ({data.n_rows}): relations "
+            "between columns are mostly guessed. Leave columns out"
+        )
+    if result.stopped_by == "patience" and result.best_epoch <= 1:
+        reasons.append(
+            f"held-out rows were likeliest after epoch {result.best_epoch}, before training had "
+            "learnt much: try a lower learning_rate or a narrower network"
+        )
+    if result.best_epoch and "bound" in result.history:
+        best = result.best_epoch - 1
+        training = result.history["bound"][best] + schema.log_det
+        gap = training - result.history["validation_log_likelihood"][best]
+        if gap > LARGEST_GAP * data.features:
+            reasons.append(
+                f"training rows are {gap:.0f} nats more likely than held-out rows, so the density "
+                "of rows like the training rows is too high: use more rows or fewer columns, and "
+                "look for columns that number or name the rows"
+            )
+    if reasons:
+        warn_user("; ".join(reasons) + ".")

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+
+from roundtrip import Likelihood, Residual, Roundtrip
+from roundtrip.data import Rows
+from roundtrip.training.data import FittingData
+
+
+def table(rows):
+    """A bent cloud of five columns."""
+    rng = np.random.default_rng(rows)
+    z = rng.normal(size=(rows, 2))
+    X = np.column_stack([z, z[:, 0] ** 2, z[:, 1] * z[:, 0], z.sum(axis=1)])
+    return X + 0.3 * rng.normal(size=X.shape)
+
+
+def fitting_data(rows, own_validation=False):
+    x = torch.arange(float(rows), dtype=torch.float64)[:, None]
+    held_out = rows // 10
+    return FittingData(
+        Rows.without_context(x[held_out:]),
+        Rows.without_context(x[:held_out]),
+        resolution=torch.zeros(1),
+        jitter=False,
+        log_det=0.0,
+        own_validation=own_validation,
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_folds_hold_out_every_row_at_most_once(count):
+    folds = fitting_data(100).folds(count)
+    assert len(folds) == count
+    held_out = torch.cat([fold.validation.x for fold in folds]).flatten()
+    assert len(held_out) == len(held_out.unique()) == 20 * count
+    for fold in folds:
+        both = torch.cat([fold.training.x, fold.validation.x]).flatten()
+        assert both.sort().values.tolist() == list(range(100))
+
+
+def test_validation_rows_of_the_user_are_never_trained_on():
+    (fold,) = fitting_data(100, own_validation=True).folds(1)
+    assert fold.validation.x.flatten().tolist() == list(range(10))
+    est = Roundtrip(random_state=0).fit(table(60), validation_data=table(40))
+    assert est.stopped_by_ != "validation"
+
+
+def test_small_tables_beat_a_gaussian_and_stop_by_themselves():
+    X, test = table(150), table(400)
+    est = Roundtrip(random_state=0, tol=0.2).fit(X)
+    gaussian = multivariate_normal(X.mean(axis=0), np.cov(X.T)).logpdf(test).mean()
+    assert est.score(test[:100]) > gaussian + 0.3
+    assert est.stopped_by_ == "validation"
+    assert est.n_iter_ == est.best_epoch_ == len(est.history_["validation_log_likelihood"])
+    assert est.options_.network == Residual(width=32)
+    assert est.options_.max_epochs == est.n_iter_
+
+
+def test_gaussian_rows_are_not_learnt_by_heart():
+    """Rows of independent normals have nothing to learn: held-out rows lose next to nothing."""
+    rng = np.random.default_rng(0)
+    est = Roundtrip(random_state=0, tol=0.2).fit(rng.normal(size=(100, 3)))
+    truth = -0.5 * 3 * (1 + np.log(2 * np.pi))
+    assert truth - 0.35 < est.score(rng.normal(size=(300, 3))) < truth + 0.25
+
+
+def test_a_time_limit_is_kept_and_is_no_target():
+    est = Roundtrip(random_state=0).fit(table(80), max_time=60)
+    assert est.stopped_by_ == "validation"
+    short = Roundtrip(random_state=0).fit(table(3000), max_time=1.0)
+    assert sum(short.history_["seconds"][-1:]) < 2.5
+    assert np.isfinite(short.score_samples(table(5))).all()
+
+
+def test_the_same_seed_gives_the_same_fit():
+    first, second = (Roundtrip(random_state=3).fit(table(40)) for _ in range(2))
+    assert first.score_samples(table(6)).tolist() == second.score_samples(table(6)).tolist()
+
+
+def test_explicit_epochs_need_no_trials():
+    est = Roundtrip(max_epochs=3, random_state=0, objective=Likelihood(min_steps_per_epoch=2))
+    assert est.fit(table(50)).n_iter_ == 3
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (12, 30)])
+def test_a_fit_of_few_rows_says_what_it_is_worth(shape):
+    X = np.random.default_rng(0).normal(size=shape)
+    with pytest.warns(UserWarning, match="too few|more columns"):
+        est = Roundtrip(random_state=0).fit(X)
+    assert np.isfinite(
+        est.score_samples(
+            X,
+        )
+    ).all()
