@@ -29,8 +29,10 @@ from roundtrip.reproduce.runs import Log, Runs
 SMALL_ROWS = 5000
 """Tables of up to so many training rows are fitted without --budget."""
 
-FLOW_SECONDS = {"MAF": 60.0, "NSF": 60.0}
-"""Limit of the flows on these tables, where patience should end their training."""
+FLOWS = ("MAF", "NSF")
+FLOW_ROWS, FLOW_SECONDS, MORE_FLOW_SECONDS = 1000, 20.0, 60.0
+"""Limit of the flows on these tables, where patience should end their training: up to so many
+training rows, and above."""
 
 TOL, EVALUATIONS = 0.1, 4000
 """Standard error of a row's log density, and most evaluations of G to reach it."""
@@ -38,7 +40,11 @@ TOL, EVALUATIONS = 0.1, 4000
 
 def time_limit(method, rows, budget):
     """Seconds of a fit, or None."""
-    return FLOW_SECONDS.get(method) if rows <= SMALL_ROWS else budget
+    if rows > SMALL_ROWS:
+        return budget
+    if method in FLOWS:
+        return FLOW_SECONDS if rows <= FLOW_ROWS else MORE_FLOW_SECONDS
+    return None
 
 
 def key(table, method, split, data, budget):
@@ -134,8 +140,8 @@ def main():
     methods = [name for name in METHODS if name in arguments.methods]
     log = Log(len(methods) * len(tables) * arguments.splits)
     for method in methods:
-        for table in tables:
-            for split in range(arguments.splits):
+        for split in range(arguments.splits):
+            for table in tables:
                 data = split_of(table, split, arguments.data)
                 name = key(table, method, split, data, arguments.budget)
                 if arguments.again:

@@ -45,7 +45,7 @@ class MixtureByBIC(BaseEstimator):
 
     def __init__(
         self,
-        components=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
+        components=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64),
         kinds=("full", "tied", "diag"),
         random_state=None,
     ):
@@ -70,10 +70,8 @@ class MixtureByBIC(BaseEstimator):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     mixture.fit(X)
-                rows = len(X) * mixture.weights_.min()
-                if kind == "full" and number > 1 and rows <= X.shape[1]:
-                    break
-                bic = mixture.bic(X)
+                collapsed = kind == "full" and len(X) * mixture.weights_.min() <= X.shape[1]
+                bic = np.inf if collapsed and number > 1 else mixture.bic(X)
                 worse = 0 if bic < best_of_kind else worse + 1
                 best_of_kind = min(bic, best_of_kind)
                 if bic < best:

@@ -121,11 +121,16 @@ def _row(table, methods):
 
 
 def _value(table, method):
-    text = f"{table.mean(method):.2f}"
+    text = _number(table.mean(method), 2)
     if len(table.splits) == 1:
         return text
     values = table.values(method, "log_density")
-    return f"{text} ± {values.std(ddof=1) / np.sqrt(len(values)):.2f}"
+    return f"{text} ± {_number(values.std(ddof=1) / np.sqrt(len(values)), 2)}"
+
+
+def _number(value, digits):
+    """A flow may extrapolate so badly that a few rows make the mean astronomically low."""
+    return f"{value:.{digits}f}" if abs(value) < 1e4 else f"{value:.0e}"
 
 
 def _summary(tables, methods):
@@ -162,7 +167,7 @@ def _of_truth(table, method):
     if method not in table.methods:
         return ""
     difference, error = table.below_truth(method)
-    return f"{difference:.3f} ({difference / error:.1f})"
+    return f"{_number(difference, 3)} ({difference / error:.1f})"
 
 
 def _seconds(table, methods):
