@@ -38,19 +38,21 @@ class LedoitWolfGaussian(BaseEstimator):
 class MixtureByBIC(BaseEstimator):
     """Gaussian mixture; BIC chooses the number of components and the kind of covariance.
 
-    Numbers are tried in order, of each kind until two in a row do not improve BIC. A full
-    covariance needs more rows than features in each component: otherwise it may collapse onto few
-    rows, which BIC rewards.
+    Numbers are tried in order, of each kind until two in a row do not improve BIC. Each component
+    must have `rows_per_component` rows, and with a full covariance more rows than features:
+    otherwise it may collapse onto few rows, which BIC rewards.
     """
 
     def __init__(
         self,
         components=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64),
         kinds=("full", "tied", "diag"),
+        rows_per_component=10,
         random_state=None,
     ):
         self.components = components
         self.kinds = kinds
+        self.rows_per_component = rows_per_component
         self.random_state = random_state
 
     def fit(self, X, max_time=None):
@@ -70,8 +72,9 @@ class MixtureByBIC(BaseEstimator):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     mixture.fit(X)
-                collapsed = kind == "full" and len(X) * mixture.weights_.min() <= X.shape[1]
-                bic = np.inf if collapsed and number > 1 else mixture.bic(X)
+                rows = len(X) * mixture.weights_.min()
+                few = rows < self.rows_per_component or (kind == "full" and rows <= X.shape[1])
+                bic = np.inf if few and number > 1 else mixture.bic(X)
                 worse = 0 if bic < best_of_kind else worse + 1
                 best_of_kind = min(bic, best_of_kind)
                 if bic < best:
