@@ -27,30 +27,22 @@ from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import Log, Runs
 
 SMALL_ROWS = 5000
-"""Tables of up to so many training rows are fitted without --budget."""
-
-FLOWS = ("MAF", "NSF")
-FLOW_ROWS, FLOW_SECONDS, MORE_FLOW_SECONDS = 1000, 20.0, 60.0
-"""Limit of the flows on these tables, where patience should end their training: up to so many
-training rows, and above."""
+"""Up to so many training rows there is no time limit: patience ends the training of flows, which
+therefore does not depend on what else the machine does."""
 
 TOL, EVALUATIONS = 0.1, 4000
 """Standard error of a row's log density, and most evaluations of G to reach it."""
 
 
-def time_limit(method, rows, budget):
+def time_limit(rows, budget):
     """Seconds of a fit, or None."""
-    if rows > SMALL_ROWS:
-        return budget
-    if method in FLOWS:
-        return FLOW_SECONDS if rows <= FLOW_ROWS else MORE_FLOW_SECONDS
-    return None
+    return None if rows <= SMALL_ROWS else budget
 
 
 def key(table, method, split, data, budget):
     """What a result is kept by; `settings` is a short name for all settings behind it."""
     settings = settings_name(METHODS[method](random_state=split))
-    limit = time_limit(method, len(data.train), budget)
+    limit = time_limit(len(data.train), budget)
     parts = [data.digest, settings, "free" if limit is None else f"{limit:g}s"]
     if method == ROUNDTRIP:
         parts.append(f"{TOL:g}-{EVALUATIONS}")
@@ -59,7 +51,7 @@ def key(table, method, split, data, budget):
 
 def measure(method, split, data, budget):
     est = METHODS[method](random_state=split)
-    limit = time_limit(method, len(data.train), budget)
+    limit = time_limit(len(data.train), budget)
     record = timed_fit(est, data.train, max_time=limit)
     start = time.perf_counter()
     details = getattr(est, "details_", {})

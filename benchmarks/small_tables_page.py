@@ -9,6 +9,9 @@ from small_tables_methods import GAUSSIAN, METHODS, ROUNDTRIP
 from roundtrip.reproduce.fits import machine
 from roundtrip.reproduce.request import markdown_table
 
+STARVED = 0.8
+"""A fit that its time limit ended should have had this share of a core."""
+
 
 class Comparison:
     """Records of one table: of all methods that have been run, and of the splits they share."""
@@ -103,6 +106,7 @@ def page(records):
                 ["table", *trained, "converged", "evaluations"],
                 [_ends(table, trained) for table in tables],
             ),
+            *_starved(shown),
         ]
     return "\n\n".join(parts) + "\n"
 
@@ -196,3 +200,16 @@ def _ends(table, trained):
     converged = table.values(ROUNDTRIP, "converged").mean()
     evaluations = table.values(ROUNDTRIP, "median_evaluations").mean()
     return [*cells, f"{converged:.1%}", f"{evaluations:.0f}"]
+
+
+def _starved(records):
+    """Fits that a time limit ended although they had to share a core: their figures are too low."""
+    names = [
+        f"{record['method']} on {record['table']}, split {record['split']}"
+        for record in records
+        if record["stopped_by"] == "max_time"
+        and record["cpu_seconds"] < STARVED * record["fit_seconds"]
+    ]
+    if not names:
+        return []
+    return [f"Ended by the limit with less than {STARVED:.0%} of a core: {'; '.join(names)}."]

@@ -77,6 +77,7 @@ def record(table, method, split, value, **others):
         "train_rows": 100,
         "test_rows": 10,
         "fit_seconds": 1.0,
+        "cpu_seconds": 1.0,
         "score_seconds": 0.1,
         "max_time": None,
         "stopped_by": "patience",
@@ -109,3 +110,10 @@ def test_page_shows_the_distance_from_a_known_truth():
     truth = {"truth": -2.0, "truth_std_error": 0.1}
     text = page([record(name, "KDE", split, -2.5, **truth) for split in range(4)])
     assert f"| {name} | -0.500 (-10.0) |" in text  # standard error 0.1 / sqrt(4)
+
+
+def test_page_tells_fits_that_had_no_time():
+    starved = {"stopped_by": "max_time", "max_time": 1.0, "cpu_seconds": 0.5}
+    text = page([record("iris", "MAF", 0, -3.0, **starved), record("iris", "NSF", 0, -3.0)])
+    assert "less than 80% of a core: MAF on iris, split 0." in text
+    assert "less than 80%" not in page([record("iris", "NSF", 0, -3.0)])
