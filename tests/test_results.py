@@ -74,3 +74,12 @@ def test_pages_follow_from_the_numbers(name, tmp_path, monkeypatch):
     assert reproduce(Request(name, tmp_path, quiet=True, **options)) == committed
     for picture in (ROOT / "results" / name).glob("*.svg"):
         assert (folder / picture.name).read_bytes() == picture.read_bytes()
+
+
+def test_page_of_small_tables_follows_from_the_numbers(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from small_tables_page import page
+
+    folder = ROOT / "results" / "small-tables"
+    records = json.loads((folder / "runs.json").read_text())
+    assert page(records) == (folder / "small-tables.md").read_text()
