@@ -7,6 +7,8 @@ from roundtrip import Likelihood, Residual, Roundtrip
 from roundtrip.data import Rows
 from roundtrip.training.data import FittingData
 
+SMALL = {"network": Residual(8, 1), "noise": "diagonal"}
+
 
 def table(rows):
     """A bent cloud of five columns."""
@@ -43,7 +45,7 @@ def test_folds_hold_out_every_row_at_most_once(count):
 def test_validation_rows_of_the_user_are_never_trained_on():
     (fold,) = fitting_data(100, own_validation=True).folds(1)
     assert fold.validation.x.flatten().tolist() == list(range(10))
-    est = Roundtrip(random_state=0).fit(table(60), validation_data=table(40))
+    est = Roundtrip(**SMALL, random_state=0).fit(table(60), validation_data=table(40))
     assert est.stopped_by_ != "validation"
 
 
@@ -61,22 +63,22 @@ def test_small_tables_beat_a_gaussian_and_stop_by_themselves():
 def test_gaussian_rows_are_not_learnt_by_heart():
     """Rows of independent normals have nothing to learn: held-out rows lose next to nothing."""
     rng = np.random.default_rng(0)
-    est = Roundtrip(random_state=0, tol=0.2).fit(rng.normal(size=(100, 3)))
+    est = Roundtrip(random_state=0, tol=0.3).fit(rng.normal(size=(100, 3)))
     truth = -0.5 * 3 * (1 + np.log(2 * np.pi))
-    assert truth - 0.35 < est.score(rng.normal(size=(300, 3))) < truth + 0.25
+    assert truth - 0.4 < est.score(rng.normal(size=(200, 3))) < truth + 0.3
 
 
 def test_a_time_limit_is_kept_and_is_no_target():
-    est = Roundtrip(random_state=0).fit(table(80), max_time=60)
+    est = Roundtrip(**SMALL, random_state=0).fit(table(200), max_time=60)
     assert est.stopped_by_ == "validation"
-    short = Roundtrip(random_state=0).fit(table(3000), max_time=1.0)
-    assert sum(short.history_["seconds"][-1:]) < 2.5
-    assert np.isfinite(short.score_samples(table(5))).all()
+    short = Roundtrip(**SMALL, random_state=0).fit(table(3000), max_time=1.0)
+    assert short.stopped_by_ == "max_time"
+    assert short.history_["seconds"][-1] < 1.5
 
 
 def test_the_same_seed_gives_the_same_fit():
-    first, second = (Roundtrip(random_state=3).fit(table(40)) for _ in range(2))
-    assert first.score_samples(table(6)).tolist() == second.score_samples(table(6)).tolist()
+    first, second = (Roundtrip(**SMALL, random_state=3).fit(table(40)) for _ in range(2))
+    assert first.transform(table(6)).tolist() == second.transform(table(6)).tolist()
 
 
 def test_explicit_epochs_need_no_trials():
@@ -89,8 +91,4 @@ def test_a_fit_of_few_rows_says_what_it_is_worth(shape):
     X = np.random.default_rng(0).normal(size=shape)
     with pytest.warns(UserWarning, match="too few|more columns"):
         est = Roundtrip(random_state=0).fit(X)
-    assert np.isfinite(
-        est.score_samples(
-            X,
-        )
-    ).all()
+    assert np.isfinite(est.transform(X)).all()

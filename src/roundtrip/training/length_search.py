@@ -29,6 +29,9 @@ MOST_REFIT_ROWS = 5_000
 """Up to this number of rows a table is trained on all of them in the end; the held-out tenth of a
 larger one would not make it much better."""
 
+MOST_PASSES, MOST_STEPS = 300, 500
+"""Limit of the first training: so many passes over the rows or so many steps, whichever is more."""
+
 FIRST_PATIENCE = 6
 """Fewest epochs without improvement after which the first training ends."""
 
@@ -132,8 +135,9 @@ class LengthSearch:
         batch = rows_per_batch(self.options.objective, len(self.splits[0].training))
         per_pass = len(self.splits[0].training) // batch
         per_epoch = max(int(self.options.objective.min_steps_per_epoch), per_pass)
+        most = max(MOST_STEPS, MOST_PASSES * per_pass) // per_epoch
         first = self._fit(
-            Schedule(per_epoch, math.inf, FIRST_PATIENCE, falling_rate=False),
+            Schedule(per_epoch, max(1, most), FIRST_PATIENCE, falling_rate=False),
             self._stage(1, "how long to train"),
         )
         if first.stopped_by("interrupt") or first.best_epoch == 0:
