@@ -45,6 +45,7 @@ NASTY = {
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")  # finite, if not always certain
 @pytest.mark.parametrize("make", NASTY.values(), ids=NASTY.keys())
+@pytest.mark.filterwarnings("ignore:(.*rows are|the table has|the density concentrates)")
 def test_ends_with_finite_densities(make, rng):
     X = make(rng)
     est = Roundtrip(random_state=0).fit(X, max_time=10)

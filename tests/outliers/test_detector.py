@@ -121,9 +121,9 @@ def test_false_discovery_rate_is_kept_over_repeats(outliers, references, rng, fe
 def test_of_clean_rows_hardly_any_is_discovered(rng):
     """With many held-out rows p-values can be small enough for single discoveries."""
     detector = RoundtripDetector(estimator=short(1), random_state=0)
-    detector.fit(rng.normal(size=(20_000, 1)))
+    detector.fit(rng.normal(size=(10_000, 1)))
     for reference in ("held-out", "trimmed"):
-        p_values = detector.p_value(rng.normal(size=(20_000, 1)), reference=reference)
+        p_values = detector.p_value(rng.normal(size=(10_000, 1)), reference=reference)
         assert (p_values < 0.01).mean() < 0.015
         discoveries = [
             detector.discoveries(rng.normal(size=(500, 1)), reference=reference).any()

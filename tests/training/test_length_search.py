@@ -69,7 +69,7 @@ def test_gaussian_rows_are_not_learnt_by_heart():
 
 
 def test_a_time_limit_is_kept_and_is_no_target():
-    est = Roundtrip(**SMALL, random_state=0).fit(table(200), max_time=60)
+    est = Roundtrip(**SMALL, random_state=0).fit(table(320), max_time=60)
     assert est.stopped_by_ == "validation"
     short = Roundtrip(**SMALL, random_state=0).fit(table(3000), max_time=1.0)
     assert short.stopped_by_ == "max_time"
@@ -77,7 +77,7 @@ def test_a_time_limit_is_kept_and_is_no_target():
 
 
 def test_the_same_seed_gives_the_same_fit():
-    first, second = (Roundtrip(**SMALL, random_state=3).fit(table(40)) for _ in range(2))
+    first, second = (Roundtrip(**SMALL, random_state=3).fit(table(320)) for _ in range(2))
     assert first.transform(table(6)).tolist() == second.transform(table(6)).tolist()
 
 

@@ -140,7 +140,7 @@ class LengthSearch:
             Schedule(per_epoch, max(1, most), FIRST_PATIENCE, falling_rate=False),
             self._stage(1, "how long to train"),
         )
-        if first.stopped_by("interrupt") or first.best_epoch == 0:
+        if first.stopped_by("interrupt"):
             return first
         if first.stopped_by("max_time"):  # no time to start again: the rate falls from here on
             self._uses_all_rows = False
@@ -149,6 +149,8 @@ class LengthSearch:
                 self._stage(2, "for the time left"),
                 start=first.models[0],
             )
+        if first.best_epoch == 0:
+            return first
         steps = LENGTH * first.best_epoch * per_epoch + WARM_UP_STEPS
         per_epoch = max(1, round(steps / EPOCHS))
         epochs = max(1, round(steps / per_epoch))

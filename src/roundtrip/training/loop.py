@@ -191,7 +191,7 @@ def train(
                 }
                 progress.epoch(epoch, values)
                 state.take_in(epoch, values, _snapshot(trainer.networks), validation)
-                settled = max(result.best_epoch, validation.selection_epochs or 0)
+                settled = max(result.best_trained_epoch, validation.selection_epochs or 0)
                 if epoch - settled >= max(patience, 0 if falling_rate else settled / 2):
                     result.stopped_by = "patience"
                 elif epoch == last_epoch:
@@ -208,7 +208,8 @@ def train(
         checkpoint.keep(key, everything())
     trainer.networks.load_state_dict(state.best)
     trainer.networks.eval()
-    _warn(description, result, state.recoveries, trainer.learning_rate)
+    if falling_rate or result.stopped_by == "interrupt":  # at a constant rate it is only a trial
+        _warn(description, result, state.recoveries, trainer.learning_rate)
     return result
 
 

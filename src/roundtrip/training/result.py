@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass, field
 
+ALWAYS_RECORDED = ("validation_log_likelihood", "learning_rate", "seconds")
+"""Entries of the history that every training has."""
+
 
 @dataclass
 class TrainingResult:
@@ -22,7 +25,9 @@ class TrainingResult:
         Validation log-likelihood before the first step; minus infinity if it was not computed.
     """
 
-    history: dict[str, list[float]] = field(default_factory=dict)
+    history: dict[str, list[float]] = field(
+        default_factory=lambda: {name: [] for name in ALWAYS_RECORDED}
+    )
     best_epoch: int = 0
     stopped_by: str = ""
     first_score: float = -math.inf
@@ -31,6 +36,17 @@ class TrainingResult:
     def n_epochs(self) -> int:
         """Number of completed epochs."""
         return len(self.history.get("seconds", []))
+
+    @property
+    def best_trained_epoch(self) -> int:
+        """The best epoch, or the best after the first step if the start is better than all.
+
+        Training may first lose and then gain: patience counts from here.
+        """
+        scores = self.history["validation_log_likelihood"]
+        if self.best_epoch or not scores:
+            return self.best_epoch
+        return scores.index(max(scores)) + 1
 
     @property
     def seconds(self) -> float:
