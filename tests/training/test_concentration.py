@@ -28,10 +28,11 @@ def bound_of(log_density):
     return lambda model, rows, **settings: log_density(rows.x[:, 0].double())
 
 
-def comb(frame):
-    scaled = (LOG_COUNTS - frame["logs"].mean()) / frame["logs"].std(ddof=0)
+def comb(frame, height=3.0, every=1):
+    """Log density that is high at every n-th of the values of the column only."""
+    scaled = (LOG_COUNTS[::every] - frame["logs"].mean()) / frame["logs"].std(ddof=0)
     values = torch.from_numpy(scaled)
-    return lambda x: -3.0 * ((x[:, None] - values).abs().min(dim=1).values > 1e-3).double()
+    return lambda x: height * ((x[:, None] - values).abs().min(dim=1).values < 1e-3).double()
 
 
 def smooth(frame):
@@ -46,6 +47,12 @@ def test_a_density_on_single_values_is_reported_with_its_column(frame, monkeypat
     with pytest.warns(UserWarning, match=r"concentrates on single values.*: logs \(3") as caught:
         Roundtrip(**TINY).fit(frame)
     assert [each.filename for each in caught] == [__file__]
+
+
+def test_a_comb_of_some_of_the_values_is_reported(frame, monkeypatch):
+    monkeypatch.setattr(BOUND, bound_of(comb(frame, height=9.0, every=3)))
+    with pytest.warns(UserWarning, match="concentrates on single values"):
+        Roundtrip(**TINY).fit(frame)
 
 
 def test_smooth_densities_are_not_reported(frame, monkeypatch):
