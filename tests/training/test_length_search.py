@@ -6,6 +6,7 @@ from scipy.stats import multivariate_normal
 from roundtrip import Likelihood, Residual, Roundtrip
 from roundtrip.data import Rows
 from roundtrip.training.data import FittingData
+from roundtrip.training.likelihood_trainer import LikelihoodTrainer
 
 SMALL = {"network": Residual(8, 1), "noise": "diagonal"}
 
@@ -92,3 +93,24 @@ def test_a_fit_of_few_rows_says_what_it_is_worth(shape):
     with pytest.warns(UserWarning, match="too few|more columns"):
         est = Roundtrip(random_state=0).fit(X)
     assert np.isfinite(est.transform(X)).all()
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_an_interrupt_of_any_stage_ends_the_fit(stage, monkeypatch):
+    step, trainers, steps_after = LikelihoodTrainer.step, [], 0
+
+    def interrupted(self, rows):
+        nonlocal steps_after
+        if self not in trainers:
+            trainers.append(self)
+        if len(trainers) >= stage:
+            steps_after += 1
+            raise KeyboardInterrupt
+        return step(self, rows)
+
+    monkeypatch.setattr(LikelihoodTrainer, "step", interrupted)
+    with pytest.warns(UserWarning, match=f"stage {stage} of 3.*interrupted"):
+        est = Roundtrip(**SMALL, random_state=0).fit(table(320))
+    assert est.stopped_by_ == "interrupt"
+    assert steps_after == 1
+    assert np.isfinite(est.transform(table(5))).all()
