@@ -78,8 +78,9 @@ def _block_parts(prepared: PreparedModel, x: Tensor, tol: float, seed: int) -> S
     model = prepared.model
     proposal = settled_proposal(prepared, x, tol=tol, seed=seed)
     z = proposal.sample(DRAWS, row_generators(x.cpu().numpy(), named_seed(seed, "explanation")))
-    outputs = map_blocks(model.decode, z.flatten(0, 1), EVALUATIONS_PER_CALL).double()
-    log_likelihood = model.noise.log_prob(outputs.view(*z.shape[:2], -1), x[:, None])
+    outputs = map_blocks(model.decode, z.flatten(0, 1), EVALUATIONS_PER_CALL)
+    terms = tuple(term[:, None] for term in model.noise.row_terms(x))
+    log_likelihood = model.noise.log_prob_of_terms(outputs.view(*z.shape[:2], -1), terms)
     log_weights = log_likelihood.sum(-1) + model.prior.log_prob(z) - proposal.log_prob(z)
     share = torch.softmax(log_weights, dim=1)
     residual = -(share[..., None] * log_likelihood).sum(dim=1)

@@ -8,9 +8,6 @@ from torch import Tensor
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.model.core import RoundtripModel
 
-JOINED_NUMBERS = 2**22
-"""Largest number of float64 values of draws and rows that are joined at once, 32 MB."""
-
 
 def weighted_estimate(log_weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Estimate log p(x) of each row by the mean weight, eq. (5).
@@ -46,15 +43,15 @@ def weighted_estimate(log_weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def log_likelihoods(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
     """Return log p(x | z) of `(rows, n, latent_dim)` draws, `(rows, n)`, in fixed-shape blocks."""
-    numbers_per_row = z.shape[1] * (model.latent_dim + x.shape[1])
-    rows_at_once = max(1, JOINED_NUMBERS // max(1, numbers_per_row))
-    parts = []
-    for points, draws in zip(x.split(rows_at_once), z.split(rows_at_once), strict=True):
-        repeated = points[:, None].expand(-1, z.shape[1], -1)
-        both = (repeated.flatten(0, 1), draws.flatten(0, 1))
-        values = map_blocks(model.log_likelihood, both, EVALUATIONS_PER_CALL)
-        parts.append(values.view(draws.shape[:2]))
-    return torch.cat(parts)
+    rows, n = z.shape[:2]
+    terms = model.noise.row_terms(x)
+    row = torch.arange(rows, device=x.device).repeat_interleave(n)
+
+    def of_block(z: Tensor, row: Tensor) -> Tensor:
+        of_rows = tuple(term[row] for term in terms)
+        return model.noise.log_prob_of_terms(model.decode(z), of_rows).sum(-1)
+
+    return map_blocks(of_block, (z.flatten(0, 1), row), EVALUATIONS_PER_CALL).view(rows, n)
 
 
 def log_joints(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:

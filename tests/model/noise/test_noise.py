@@ -121,3 +121,21 @@ def test_mixture_density_and_its_derivatives_by_hand(leading, boxes):
     plain = torch.logsumexp(torch.log_softmax(logits, -1) + parts, dim=-1)
     torch.testing.assert_close(MixtureLogDensity.apply(*arguments), plain)
     assert torch.autograd.gradcheck(MixtureLogDensity.apply, arguments)
+
+
+@pytest.mark.parametrize("x", [0.0, 0.7, 8.0, 50.0, 3e3, 1e6])
+def test_terms_of_a_row_give_the_same_density(noise, outputs, x):
+    """Scoring computes what depends on x alone once per row, and weights in float32."""
+    outputs = torch.cat([outputs, 30 * outputs]).float()  # also weights that are nearly 0
+    rows = torch.tensor([[x, -x]], dtype=torch.float64).expand(len(outputs), -1)
+    exact = noise.log_prob(outputs.double(), rows)
+    fast = noise.log_prob_of_terms(outputs, noise.row_terms(rows))
+    assert fast.dtype == torch.float64
+    torch.testing.assert_close(fast, exact, rtol=2e-6, atol=2e-5)
+
+
+def test_terms_of_rows_broadcast_with_draws(noise, outputs):
+    rows = torch.randn(4, FEATURES, generator=torch.Generator().manual_seed(3)).double() * 9
+    terms = tuple(term[:, None] for term in noise.row_terms(rows))
+    both = noise.log_prob_of_terms(outputs, terms)
+    torch.testing.assert_close(both, noise.log_prob(outputs, rows[:, None]), rtol=1e-6, atol=1e-6)

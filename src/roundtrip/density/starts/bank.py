@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
-from roundtrip.model.core import RoundtripModel
+from roundtrip.model.core import RoundtripModel, dtype_of
 
 BANK_SIZE = 4096
 NO_EVIDENCE = -1e30
@@ -87,11 +87,13 @@ def _log_joint_at_code(model: RoundtripModel, x: Tensor) -> Tensor:
 
 def best_of_bank(model: RoundtripModel, x: Tensor, bank: Bank) -> Tensor:
     """Return the z of the bank with the largest p(x, z) for each row, `(rows, latent_dim)`."""
-    z, outputs = bank.z[:SEARCHED_SIZE], bank.outputs[:SEARCHED_SIZE]
-    best = [
-        (model.noise.log_prob(outputs, block[:, None]).sum(-1) + model.prior.log_prob(z))
-        .nan_to_num(nan=NO_EVIDENCE)
-        .argmax(dim=1)
-        for block in x.split(ROWS_PER_SEARCH)
-    ]
+    z = bank.z[:SEARCHED_SIZE]
+    outputs = bank.outputs[:SEARCHED_SIZE].to(dtype_of(model.generator))
+    log_prior = model.prior.log_prob(z)
+    terms = model.noise.row_terms(x)
+    best = []
+    for start in range(0, len(x), ROWS_PER_SEARCH):
+        block = tuple(term[start : start + ROWS_PER_SEARCH, None] for term in terms)
+        log_joint = model.noise.log_prob_of_terms(outputs, block).sum(-1) + log_prior
+        best.append(log_joint.nan_to_num(nan=NO_EVIDENCE).argmax(dim=1))
     return z[torch.cat(best)]

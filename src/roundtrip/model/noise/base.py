@@ -58,6 +58,18 @@ class ObservationModel(nn.Module, ABC):
             One log density per feature, differentiable in `outputs` and `x`.
         """
 
+    def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return what `log_prob_of_terms` needs of x alone; it is computed once per row.
+
+        Scoring evaluates p(x | z) of a row for hundreds of z. Subclasses whose density has parts
+        that do not depend on z override both methods.
+        """
+        return (x.double(),)
+
+    def log_prob_of_terms(self, outputs: Tensor, terms: tuple[Tensor, ...]) -> Tensor:
+        """Return log p(x_j | z), `(..., features)` float64, from outputs of G and `row_terms`."""
+        return self.log_prob(outputs.double(), terms[0])
+
     @abstractmethod
     def mean(self, outputs: Tensor) -> Tensor:
         """Return E(x | z), `(..., features)`."""

@@ -15,8 +15,13 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from roundtrip.model.noise.base import Noise, ObservationModel, normal
-from roundtrip.model.noise.gaussian import inverse_softplus
-from roundtrip.model.noise.mixture_density import MixtureLogDensity
+from roundtrip.model.noise.gaussian import HALF_LOG_2PI, inverse_softplus
+from roundtrip.model.noise.mixture_density import (
+    NEGLIGIBLE,
+    MixtureLogDensity,
+    log_box_density,
+    log_sum,
+)
 from roundtrip.parameters import check_integer
 
 FIRST_BOX_SHARE = 0.1
@@ -24,6 +29,10 @@ FIRST_BOX_SHARE = 0.1
 
 FIRST_SPREAD = 1.5
 """The Gaussians start evenly spread over this many of their widths on either side of G(z)."""
+
+SMALLEST_BOXES, SMALLEST_GAUSSIANS = 1e-15, -40.0
+"""Density of all boxes, and log density of all Gaussians, relative to the largest box, below which
+terms that were cut off may count."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,6 +134,48 @@ class MixtureNoise(ObservationModel):
         result: Tensor = MixtureLogDensity.apply(logits, mean, sigma, *boxes, x[..., None])
         return result
 
+    def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return x and the densities of the boxes there, which do not depend on z.
+
+        They are relative to the largest one of each feature, whose logarithm is returned, too.
+        """
+        x = x.double()
+        if not self.fixed:
+            return (x,)
+        shape = (part.double() for part in (self.centres, *self._box_shape()))
+        log_box = log_box_density(x[..., None], *shape) + self.first_logits[self.moving :]
+        largest = log_box.amax(dim=-1)
+        box = (log_box - largest[..., None]).clamp_min_(NEGLIGIBLE).exp_()
+        return x, largest, box.to(self.centres.dtype)
+
+    def log_prob_of_terms(self, outputs: Tensor, terms: tuple[Tensor, ...]) -> Tensor:
+        """Return log p(x_j | z), `(..., features)` float64.
+
+        Weights are summed in the precision of `outputs`: in float32 this changes log p(x_j | z) by
+        some 1e-6. Gaussians may be narrow, so that their deviations are computed in float64.
+        """
+        if not self.fixed:
+            return super().log_prob_of_terms(outputs, terms)
+        x, largest, box = terms
+        location, logits, shift, raw = self._parts(outputs)
+        top = logits.amax(dim=-1, keepdim=True)
+        weights = (logits - top).clamp_min_(NEGLIGIBLE).exp_()
+        total = (weights @ self.first_logits.exp().to(weights)).log()
+        boxes = (weights[..., self.moving :] * box).sum(dim=-1)
+        mean = self.first_width * (shift.contiguous() + self.offsets)
+        sigma = self.floor + softplus(raw.contiguous() + self.first_raw)
+        deviation = ((x - location.double())[..., None] - mean).div_(sigma)
+        log_weights = (logits[..., : self.moving] - top).add_(self.first_logits[: self.moving])
+        gaussians = log_sum((log_weights - sigma.log()) - 0.5 * deviation.square()) - HALF_LOG_2PI
+        result = torch.logaddexp(gaussians, boxes.double().log() + largest) - total
+        # Cut-off terms count if they are all there is, as in the tails of the boxes.
+        cut = (boxes < SMALLEST_BOXES) & (gaussians < largest + SMALLEST_GAUSSIANS)
+        if cut.any():
+            among = cut.any(dim=-1)
+            outputs = outputs.expand(*among.shape, -1)[among].double()
+            result[among] = self.log_prob(outputs, x.expand(*among.shape, -1)[among])
+        return result
+
     def mean(self, outputs: Tensor) -> Tensor:
         """Return E(x | z)."""
         logits, mean, _ = self._split(outputs)
@@ -156,13 +207,19 @@ class MixtureNoise(ObservationModel):
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the logits of all components and the means and widths of the Gaussians."""
-        # Not `tensor_split`, whose backward fills an array of zeros for each part.
-        location, rest = outputs.split([self.features, self.n_outputs - self.features], dim=-1)
-        rest = rest.unflatten(-1, (self.features, -1))
-        logits, shift, raw = rest.split([self.moving + self.fixed, self.moving, self.moving], -1)
+        location, logits, shift, raw = self._parts(outputs)
         sigma = self.floor + softplus(raw + self.first_raw)
         mean = location[..., None] + self.first_width * (shift + self.offsets)
         return logits + self.first_logits, mean, sigma
+
+    def _parts(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return locations `(..., features)`, then logits, shifts and raw widths of components."""
+        # Not `tensor_split`, whose backward fills an array of zeros for each part.
+        location, rest = outputs.split([self.features, self.n_outputs - self.features], dim=-1)
+        rest = rest.unflatten(-1, (self.features, -1))
+        sizes = [self.moving + self.fixed, self.moving, self.moving]
+        logits, shift, raw = rest.split(sizes, dim=-1)
+        return location, logits, shift, raw
 
     def _box_shape(self) -> tuple[Tensor, Tensor]:
         """Return half-widths and softness of the boxes, `(features, fixed)`."""

@@ -88,6 +88,11 @@ class MixtureLogDensity(torch.autograd.Function):
         return of_logits, of_mean, of_sigma, of_centre, of_half, of_soft, of_x
 
 
+def log_box_density(x: Tensor, centre: Tensor, half: Tensor, soft: Tensor) -> Tensor:
+    """Return the log densities of soft boxes at x, `(..., features, boxes)`."""
+    return _log_box(x, centre, half, soft)[0]
+
+
 def _log_box(
     x: Tensor, centre: Tensor, half: Tensor, soft: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -115,6 +120,13 @@ def _log_sum(values: Tensor) -> tuple[Tensor, Tensor]:
     exponentials = values.sub_(largest).clamp_min_(NEGLIGIBLE).exp_()
     total = exponentials.sum(dim=-1, keepdim=True)
     return (largest + total.log())[..., 0], exponentials.div_(total)
+
+
+def log_sum(values: Tensor) -> Tensor:
+    """Return logsumexp along the last axis, without slow denormal numbers."""
+    largest = values.amax(dim=-1, keepdim=True)
+    total = (values - largest).clamp_min_(NEGLIGIBLE).exp_().sum(dim=-1)
+    return total.log_().add_(largest[..., 0])
 
 
 def _over_rows(values: Tensor) -> Tensor:

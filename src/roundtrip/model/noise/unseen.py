@@ -37,6 +37,14 @@ class Unseen(ObservationModel):
         """Return log p(x_j | z), zero for unseen features, `(..., features)`."""
         return torch.where(self.unseen, 0.0, self.noise.log_prob(outputs, x))
 
+    def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the terms of all features."""
+        return self.noise.row_terms(x)
+
+    def log_prob_of_terms(self, outputs: Tensor, terms: tuple[Tensor, ...]) -> Tensor:
+        """Return log p(x_j | z), zero for unseen features, `(..., features)`."""
+        return torch.where(self.unseen, 0.0, self.noise.log_prob_of_terms(outputs, terms))
+
     def mean(self, outputs: Tensor) -> Tensor:
         """Return E(x | z) of all features."""
         return self.noise.mean(outputs)
