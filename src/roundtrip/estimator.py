@@ -299,6 +299,7 @@ class Roundtrip(
         self.options_ = replace(
             options,
             latent_dim=fitted.model.latent_dim,
+            noise=fitted.noise,
             max_epochs=result.n_epochs if options.max_epochs == "auto" else options.max_epochs,
         )
         self.latent_dims_tried_ = fitted.latent_dims_tried

@@ -1,10 +1,13 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from roundtrip import Likelihood, Residual, Roundtrip
+from roundtrip import Isotropic, Likelihood, Mixture, Residual, Roundtrip
 from roundtrip.data import Rows
+from roundtrip.model.noise import MixtureNoise
 from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood_trainer import LikelihoodTrainer
 
@@ -114,3 +117,45 @@ def test_an_interrupt_of_any_stage_ends_the_fit(stage, monkeypatch):
     assert est.stopped_by_ == "interrupt"
     assert steps_after == 1
     assert np.isfinite(est.transform(table(5))).all()
+
+
+@dataclass(frozen=True, repr=False)
+class TwoWidths(Isotropic):
+    """Noise that is far too wide or about right."""
+
+    @property
+    def variants(self):
+        return (Isotropic(sigma=30.0), Isotropic(sigma=0.4))
+
+
+def test_held_out_rows_choose_the_noise():
+    est = Roundtrip(network=Residual(8, 1), noise=TwoWidths(), random_state=0).fit(table(320))
+    assert est.options_.noise == Isotropic(sigma=0.4)
+    assert est.sigma_ == pytest.approx(0.4)
+
+
+def test_an_interrupt_while_noises_are_tried_keeps_the_first(monkeypatch):
+    trainers, step = [], LikelihoodTrainer.step
+
+    def interrupted(self, rows):
+        if self not in trainers:
+            trainers.append(self)
+        if len(trainers) == 2:
+            raise KeyboardInterrupt
+        return step(self, rows)
+
+    monkeypatch.setattr(LikelihoodTrainer, "step", interrupted)
+    est = Roundtrip(network=Residual(8, 1), noise=TwoWidths(), random_state=0)
+    with pytest.warns(UserWarning, match=r"noise 2 of 2.*interrupted"):
+        est.fit(table(320))
+    assert est.stopped_by_ == "interrupt"
+    assert len(trainers) == 2
+    assert est.options_.noise == Isotropic(sigma=30.0)
+
+
+def test_boxes_of_small_tables_start_with_the_weight_that_held_out_rows_prefer():
+    assert [noise.box_share for noise in Mixture().variants] == [0.1, 1e-5]
+    assert Mixture(box_share=0.2).variants == (Mixture(box_share=0.2),)
+    assert Mixture(boxes=0).variants == (Mixture(boxes=0),)
+    shares = MixtureNoise(2, moving=3, fixed=5, box_share=1e-5).first_logits.exp()
+    assert shares[3:8].sum().item() == pytest.approx(1e-5)

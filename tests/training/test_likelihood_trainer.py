@@ -38,7 +38,7 @@ def test_learning_rate_warms_up_and_falls_to_zero():
     rates = []
     for step in range(1000):
         trainer.schedule(step / 999)
-        rates.append(trainer._adam.param_groups[0]["lr"])
+        rates.append(trainer._adam.lr)
     assert rates[0] < 0.05
     assert 0.8 < max(rates) <= 1.0
     assert rates[-1] == pytest.approx(0.0, abs=1e-6)

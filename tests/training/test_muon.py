@@ -33,7 +33,7 @@ def test_minimises_a_quadratic():
     weights = torch.zeros_like(target)
     optimizer = Muon([weights], lr=0.1)
     for step in range(300):
-        optimizer.param_groups[0]["lr"] = 0.1 * (1 - step / 300)
+        optimizer.lr = 0.1 * (1 - step / 300)
         weights.grad = weights - target
         optimizer.step()
     assert (weights - target).abs().max() < 0.02
@@ -47,7 +47,7 @@ def test_resumes_from_its_state():
     for step, gradient in enumerate(gradients):
         if step == 3:
             copied = weights.clone()
-            resumed = Muon([copied], lr=0.7)
+            resumed = Muon([copied], lr=0.1)
             resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
         for matrices, each in ((weights, optimizer), (copied, resumed if step >= 3 else None)):
             if each is not None:

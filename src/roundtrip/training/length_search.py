@@ -5,6 +5,9 @@ of the same size. So a first training at a constant learning rate finds out afte
 held-out rows stop to gain. A second training, in which the rate falls to zero at about that moment,
 gets further than the first, and chooses its best epoch. With few rows a tenth of them is a poor
 judge, so several folds are trained and their curves averaged. In the end all rows are trained on.
+
+The first training is repeated for every variant of the noise (`Noise.variants`), and the best one
+is used from then on.
 """
 
 import math
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from roundtrip.model.core import RoundtripModel
+from roundtrip.model.noise import Noise
 from roundtrip.parameters import Seeds
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
@@ -48,13 +52,14 @@ class FoldFits:
 
     Attributes
     ----------
-    schedule : Schedule
-        Their schedule.
+    schedule, noise : Schedule, Noise
+        Their schedule and noise.
     models, results : list of RoundtripModel, list of TrainingResult
         Best model and course of training of each fold.
     """
 
     schedule: Schedule
+    noise: Noise
     models: list[RoundtripModel]
     results: list[TrainingResult]
 
@@ -111,6 +116,7 @@ class LengthSearch:
         self.splits = data.folds(1 if data.own_validation else number_of_folds(data.n_rows))
         self._uses_all_rows = not data.own_validation and data.n_rows <= MOST_REFIT_ROWS
         self._time_left = max_time
+        self._variants_left = 1
         self._shared: dict[str, Any] = {
             "latent_dim": latent_dim,
             "seeds": seeds,
@@ -136,10 +142,8 @@ class LengthSearch:
         per_pass = len(self.splits[0].training) // batch
         per_epoch = max(int(self.options.objective.min_steps_per_epoch), per_pass)
         most = max(MOST_STEPS, MOST_PASSES * per_pass) // per_epoch
-        first = self._fit(
-            Schedule(per_epoch, max(1, most), FIRST_PATIENCE, falling_rate=False),
-            self._stage(1, "how long to train"),
-        )
+        first = self._first(Schedule(per_epoch, max(1, most), FIRST_PATIENCE, falling_rate=False))
+        self.options = replace(self.options, noise=first.noise)
         if first.stopped_by("interrupt"):
             return first
         if first.stopped_by("max_time"):  # no time to start again: the rate falls from here on
@@ -160,6 +164,26 @@ class LengthSearch:
         if second.stopped_by("interrupt"):
             first.results[0] = replace(first.results[0], stopped_by="interrupt")
         return first
+
+    def _first(self, schedule: Schedule) -> FoldFits:
+        """Return the first trainings with the best variant of the noise."""
+        best: FoldFits | None = None
+        variants = self.options.noise.variants
+        for number, noise in enumerate(variants):
+            self.options = replace(self.options, noise=noise)
+            self._variants_left = len(variants) - number
+            text = self._stage(1, "how long to train")
+            text += f", noise {number + 1} of {len(variants)}" * (len(variants) > 1)
+            fits = self._fit(schedule, text, key=f"first-{number}")
+            interrupted = fits.stopped_by("interrupt")
+            if best is None or (max(fits.scores) > max(best.scores) and not interrupted):
+                best = fits
+            elif interrupted:
+                best.results[0] = replace(best.results[0], stopped_by="interrupt")
+            if interrupted or fits.stopped_by("max_time"):
+                break
+        assert best is not None
+        return best
 
     def _fit_all_rows(self, chosen: FoldFits) -> tuple[RoundtripModel, TrainingResult]:
         """Train on all rows, with the chosen schedule, up to its best epoch."""
@@ -189,21 +213,27 @@ class LengthSearch:
         return f"fitting, stage {number} of {2 + self._uses_all_rows}: {what}"
 
     def _fit(
-        self, schedule: Schedule, description: str, start: RoundtripModel | None = None
+        self,
+        schedule: Schedule,
+        description: str,
+        *,
+        key: str = "second",
+        start: RoundtripModel | None = None,
     ) -> FoldFits:
         """Train every fold, or only the first one from the weights of `start`."""
-        fits = FoldFits(schedule, [], [])
+        fits = FoldFits(schedule, self.options.noise, [], [])
         splits = self.splits if start is None else self.splits[:1]
         count = len(splits)
-        # Time for the folds of this and of the next stage, and for all rows.
-        shares = count * (1 if schedule.falling_rate else 2) + self._uses_all_rows
+        # Time for the folds of this and of later trainings, and for all rows.
+        left = 1 if schedule.falling_rate else 1 + self._variants_left
+        shares = count * left + self._uses_all_rows
         for number, split in enumerate(splits):
-            left = self._time_left
+            seconds = self._time_left
             model, result = fit_model(
                 self.options,
                 split,
-                max_time=None if left is None else max(left / (shares - number), 1e-3),
-                key=f"{'second' if schedule.falling_rate else 'first'}/fold-{number}",
+                max_time=None if seconds is None else max(seconds / (shares - number), 1e-3),
+                key=f"{key}/fold-{number}",
                 description=description + f", fold {number + 1} of {count}" * (count > 1),
                 schedule=schedule,
                 start=start,
@@ -211,8 +241,8 @@ class LengthSearch:
             )
             fits.models.append(model)
             fits.results.append(result)
-            if left is not None:
-                self._time_left = max(left - result.seconds, 1e-3)
+            if seconds is not None:
+                self._time_left = max(seconds - result.seconds, 1e-3)
             if result.stopped_by == "interrupt":
                 break
         return fits

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from roundtrip.data import Rows
+from roundtrip.model.adam import Adam
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.networks import hidden_weights
 from roundtrip.training.averaging import AveragedModel
@@ -68,8 +69,8 @@ class LikelihoodTrainer:
     def restart(self, learning_rate: float) -> None:
         """Reset the optimisers, warm up again and continue at another learning rate."""
         self.learning_rate = learning_rate
-        self._adam = torch.optim.Adam(self._others, lr=learning_rate, betas=ADAM_BETAS, fused=True)
-        self._muon = Muon(self._hidden, lr=MUON_RATE * learning_rate) if self._hidden else None
+        self._adam = Adam(self._others, lr=learning_rate, betas=ADAM_BETAS)
+        self._muon = Muon(self._hidden, lr=MUON_RATE * learning_rate)
         self._warm_up = 0
 
     def schedule(self, fraction: float) -> None:
@@ -77,9 +78,7 @@ class LikelihoodTrainer:
         self._warm_up += 1
         rate = self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(fraction, 1.0)))
         rate *= min(1.0, self._warm_up / WARM_UP_STEPS)
-        self._adam.param_groups[0]["lr"] = rate
-        if self._muon is not None:
-            self._muon.param_groups[0]["lr"] = MUON_RATE * rate
+        self._adam.lr, self._muon.lr = rate, MUON_RATE * rate
 
     def step(self, rows: Rows) -> dict[str, Tensor]:
         """Update all weights on one batch; return the mean bound before the update."""
@@ -92,8 +91,7 @@ class LikelihoodTrainer:
         (-bound).backward()
         nn.utils.clip_grad_norm_([*self._hidden, *self._others], LARGEST_GRADIENT)
         self._adam.step()
-        if self._muon is not None:
-            self._muon.step()
+        self._muon.step()
         self._average.update()
         return {"bound": bound.detach()}
 
@@ -102,7 +100,7 @@ class LikelihoodTrainer:
         return {
             "networks": self.networks.state_dict(),
             "adam": self._adam.state_dict(),
-            "muon": self._muon.state_dict() if self._muon is not None else None,
+            "muon": self._muon.state_dict(),
             "learning_rate": self.learning_rate,
             "warm_up": self._warm_up,
             "averaged_steps": self._average.steps,
@@ -114,8 +112,7 @@ class LikelihoodTrainer:
         self.restart(state["learning_rate"])
         self.networks.load_state_dict(state["networks"])
         self._adam.load_state_dict(state["adam"])
-        if self._muon is not None:
-            self._muon.load_state_dict(state["muon"])
+        self._muon.load_state_dict(state["muon"])
         self._warm_up = state["warm_up"]
         self._average.steps = state["averaged_steps"]
         self._rng.set_state(state["rng"])

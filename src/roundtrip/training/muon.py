@@ -7,6 +7,7 @@ together, in their own precision.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,40 +20,51 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 SMALLEST_NORM = 1e-12
 
 
-class Muon(torch.optim.Optimizer):
+class Muon:
     """Optimiser of stacks of matrices by orthogonalised momentum.
 
     Parameters
     ----------
     stacks : iterable of Tensor
-        Stacks of matrices, `(count, rows, columns)`.
+        Stacks of matrices, `(count, rows, columns)`, with their gradients in `grad`.
     lr : float
-        Learning rate.
+        Learning rate, which may be changed between steps.
 
     Examples
     --------
     >>> import torch
     >>> weights = torch.zeros(1, 4, 4)
     >>> weights.grad = torch.diag(torch.tensor([1.0, 0.5, 0.2, 0.1]))[None]
-    >>> _ = Muon([weights], lr=1.0).step()
+    >>> Muon([weights], lr=1.0).step()
     >>> bool((weights[0].diagonal().abs() > 0.6).all())
     True
     """
 
     def __init__(self, stacks: Iterable[Tensor], lr: float) -> None:
-        super().__init__(stacks, {"lr": lr})
+        self.stacks = list(stacks)
+        self.lr = lr
+        self._momenta = [torch.zeros_like(weights) for weights in self.stacks]
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Update all matrices from their gradients."""
-        for group in self.param_groups:
-            for weights in group["params"]:
-                momentum = self.state[weights].setdefault("momentum", torch.zeros_like(weights))
-                momentum.lerp_(weights.grad, 1 - MOMENTUM)
-                # Nesterov momentum: the momentum after one more step with this gradient.
-                direction = orthogonalised(torch.lerp(weights.grad, momentum, MOMENTUM))
-                rows, columns = weights.shape[-2:]
-                weights.add_(direction, alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
+        for weights, momentum in zip(self.stacks, self._momenta, strict=True):
+            gradient = weights.grad
+            assert gradient is not None
+            momentum.lerp_(gradient, 1 - MOMENTUM)
+            # Nesterov momentum: the momentum after one more step with this gradient.
+            direction = orthogonalised(torch.lerp(gradient, momentum, MOMENTUM))
+            rows, columns = weights.shape[-2:]
+            weights.add_(direction, alpha=-self.lr * max(1.0, rows / columns) ** 0.5)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that further steps depend on but the learning rate."""
+        return {"momenta": self._momenta}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume from a `state_dict`."""
+        for own, kept in zip(self._momenta, state["momenta"], strict=True):
+            own.copy_(kept)
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:

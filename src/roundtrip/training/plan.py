@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from roundtrip.model.core import RoundtripModel
+from roundtrip.model.noise import Noise
 from roundtrip.model.prior import MixturePrior
 from roundtrip.parameters import Seeds
 from roundtrip.training.checkpoint import Checkpoint
@@ -35,6 +36,8 @@ class FittedModel:
     ----------
     model, result : RoundtripModel, TrainingResult
         The model with the best weights, and the course of its training.
+    noise : Noise
+        Settings of its noise.
     latent_dims_tried : dict of int to float
         Validation log-likelihood of each latent dimension that was tried.
     prior_gain : float
@@ -43,6 +46,7 @@ class FittedModel:
 
     model: RoundtripModel
     result: TrainingResult
+    noise: Noise
     latent_dims_tried: dict[int, float]
     prior_gain: float
 
@@ -121,7 +125,7 @@ def fit_in_stages(
             seconds=prior_seconds,
         )
         model.prior = options.prior.build(model.latent_dim) if fitted is None else fitted
-    return FittedModel(model, result, tried, gain)
+    return FittedModel(model, result, options.noise, tried, gain)
 
 
 def _fit_small_table(
@@ -170,7 +174,7 @@ def _fit_small_table(
             model.prior = prior
         else:
             model.prior, gain = options.prior.build(model.latent_dim), 0.0
-    return FittedModel(model, result, {}, gain)
+    return FittedModel(model, result, search.options.noise, {}, gain)
 
 
 def _main_stage(options: FitOptions) -> Any:

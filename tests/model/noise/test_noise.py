@@ -99,12 +99,13 @@ def mixture_arguments(leading, boxes):
     rows, features, gaussians = 5, 2, 3
     of_z = (*leading, rows, features)
     arguments = [
-        normal(*of_z, gaussians + boxes),
+        normal(*of_z, gaussians + boxes + 1),
         normal(*of_z, gaussians),
         normal(*of_z, gaussians).exp(),
         normal(features, boxes),
         normal(features, boxes).exp(),
         normal(features, boxes).exp(),
+        normal(rows, features, 1),
         normal(rows, features, 1),
     ]
     return [argument.requires_grad_() for argument in arguments]
@@ -114,10 +115,11 @@ def mixture_arguments(leading, boxes):
 @pytest.mark.parametrize("boxes", [4, 0])
 def test_mixture_density_and_its_derivatives_by_hand(leading, boxes):
     arguments = mixture_arguments(leading, boxes)
-    logits, mean, sigma, centre, half, soft, x = arguments
+    logits, mean, sigma, centre, half, soft, x, others = arguments
     gaussian = torch.distributions.Normal(mean, sigma).log_prob(x)
     box = torch.sigmoid((x - centre + half) / soft) - torch.sigmoid((x - centre - half) / soft)
-    parts = torch.cat([gaussian, torch.log(box / (2 * half)).expand(*leading, -1, -1, -1)], dim=-1)
+    fixed = torch.cat([torch.log(box / (2 * half)), others], dim=-1)
+    parts = torch.cat([gaussian, fixed.expand(*leading, -1, -1, -1)], dim=-1)
     plain = torch.logsumexp(torch.log_softmax(logits, -1) + parts, dim=-1)
     torch.testing.assert_close(MixtureLogDensity.apply(*arguments), plain)
     assert torch.autograd.gradcheck(MixtureLogDensity.apply, arguments)

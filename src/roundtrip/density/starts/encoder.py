@@ -8,6 +8,7 @@ from torch import Tensor
 from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.density.starts.bank import Bank, best_of_bank
 from roundtrip.density.weights import encoded
+from roundtrip.model.adam import Adam
 from roundtrip.model.core import RoundtripModel
 
 ENCODED_EVALUATIONS = 1
@@ -90,7 +91,7 @@ def _climbed(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
         with torch.enable_grad():
             place = start.clone().requires_grad_()
             best, highest = start, torch.full_like(start[:, 0], -math.inf)
-            optimizer = torch.optim.Adam([place], lr=CLIMB_RATE)
+            adam = Adam([place], lr=CLIMB_RATE)
             for _ in range(CLIMB_STEPS):
                 value = model.log_joint(points, place)
                 better = value.detach() > highest
@@ -98,7 +99,7 @@ def _climbed(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
                 best = torch.where(better[:, None], place.detach(), best)
                 (place.grad,) = torch.autograd.grad(-value.sum(), place)
                 place.grad.nan_to_num_()
-                optimizer.step()
+                adam.step()
         return best
 
     joined = torch.cat([x.repeat_interleave(starts, dim=0), z.flatten(0, 1)], dim=1)

@@ -82,6 +82,11 @@ class ObservationModel(nn.Module, ABC):
 class Noise(Component, ABC):
     """Base class of the settings of an observation model, `Roundtrip(noise=...)`."""
 
+    @property
+    def variants(self) -> "tuple[Noise, ...]":
+        """Settings that a fit of a small table chooses from by held-out rows."""
+        return (self,)
+
     @abstractmethod
     def build(self, features: int, floor: Tensor) -> ObservationModel:
         """Return a new observation model.

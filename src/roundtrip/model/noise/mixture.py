@@ -6,9 +6,14 @@ some components do not depend on z: soft boxes, which are placed on the values o
 training. G gives only their weights. A box is ``(σ((x-a+w)/s) - σ((x-a-w)/s)) / 2w`` with the
 logistic function σ: a uniform density of half-width w whose edges have softness s. Dequantised
 columns consist of such boxes.
+
+Real columns also have rare values far from all others, which Gaussians and boxes find impossible.
+So the last component of each feature, the tail, is a Student t distribution with 2 degrees of
+freedom around the median of the column. G gives its weight, too.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,22 +27,31 @@ from roundtrip.model.noise.mixture_density import (
     log_box_density,
     log_sum,
 )
-from roundtrip.parameters import check_integer
+from roundtrip.parameters import check_integer, check_number, is_auto
 
 FIRST_BOX_SHARE = 0.1
 """Weight of all boxes together before training."""
 
+SMALL_TABLE_BOX_SHARES = (FIRST_BOX_SHARE, 1e-5)
+"""Those that a small table chooses from."""
+
+FIRST_TAIL_SHARE = 1e-3
+"""Weight of the tail before training."""
+
 FIRST_SPREAD = 1.5
 """The Gaussians start evenly spread over this many of their widths on either side of G(z)."""
 
-SMALLEST_BOXES, SMALLEST_GAUSSIANS = 1e-15, -40.0
-"""Density of all boxes, and log density of all Gaussians, relative to the largest box, below which
-terms that were cut off may count."""
+SMALLEST_LEVEL = 1e-7
+"""Draws of the tail lie between this quantile and the one as far from 1."""
+
+SMALLEST_OTHERS, SMALLEST_GAUSSIANS = 1e-15, -40.0
+"""Density of boxes and tail, and log density of all Gaussians, relative to the largest box or tail,
+below which terms that were cut off may count."""
 
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Noise):  # numpydoc ignore=PR02
-    """A mixture of Gaussians and boxes per feature, with parameters that depend on z.
+    """A mixture of Gaussians, boxes and a heavy tail per feature, whose parameters depend on z.
 
     Parameters
     ----------
@@ -46,6 +60,10 @@ class Mixture(Noise):  # numpydoc ignore=PR02
     boxes : int, default=32
         Number of soft boxes per feature. Their places and widths are learnt, but only their weights
         depend on z.
+    box_share : float or "auto", default="auto"
+        Weight of all boxes together before training. With a small one, training first learns how
+        columns depend on each other, and only then describes each column by its boxes. "auto" is
+        0.1; tables of fewer than 20,000 rows try 1e-5, too, and held-out rows decide.
 
     Examples
     --------
@@ -55,19 +73,34 @@ class Mixture(Noise):  # numpydoc ignore=PR02
 
     gaussians: int = 6
     boxes: int = 32
+    box_share: float | Literal["auto"] = "auto"
 
     def check(self) -> None:
-        """Check both counts."""
+        """Check every setting."""
         check_integer("gaussians", self.gaussians, minimum=1)
         check_integer("boxes", self.boxes, minimum=0)
+        if not is_auto(self.box_share):
+            check_number("box_share", self.box_share, above=0, below=1)
+
+    @property
+    def variants(self) -> tuple[Noise, ...]:
+        """The mixture with each weight of the boxes to try."""
+        if not is_auto(self.box_share) or not self.boxes:
+            return (self,)
+        return tuple(self.with_params(box_share=share) for share in SMALL_TABLE_BOX_SHARES)
 
     def build(self, features: int, floor: Tensor) -> "MixtureNoise":
         """Return a new mixture."""
-        return MixtureNoise(features, moving=self.gaussians, fixed=self.boxes, floor=floor)
+        share = FIRST_BOX_SHARE if self.box_share == "auto" else self.box_share
+        return MixtureNoise(
+            features, moving=self.gaussians, fixed=self.boxes, box_share=share, floor=floor
+        )
 
 
 class MixtureNoise(ObservationModel):
-    """p(x_j | z) = Σ_k π_jk(z) N(x_j | μ_jk(z), s_jk(z)²) + Σ_l π_jl(z) box_jl(x_j).
+    """p(x_j | z) = Σ_k π_jk(z) N(x_j | μ_jk(z), s_jk(z)²) + Σ_l π_jl(z) box_jl(x_j) + π_j(z) t_j.
+
+    Here t_j is the tail, a Student t density at x_j.
 
     Parameters
     ----------
@@ -77,6 +110,8 @@ class MixtureNoise(ObservationModel):
         Number of Gaussians per feature, whose means and widths G gives.
     fixed : int, default=16
         Number of soft boxes per feature, whose places and widths do not depend on z.
+    box_share : float, default=0.1
+        Weight of all boxes together before training.
     floor : Tensor or float, default=1e-3
         Smallest width of a component, a number or `(features,)`.
 
@@ -85,8 +120,8 @@ class MixtureNoise(ObservationModel):
     >>> import torch
     >>> noise = MixtureNoise(3, moving=2, fixed=4)
     >>> noise.n_outputs
-    33
-    >>> noise.log_prob(torch.zeros(5, 33), torch.zeros(5, 3)).shape
+    36
+    >>> noise.log_prob(torch.zeros(5, 36), torch.zeros(5, 3)).shape
     torch.Size([5, 3])
     """
 
@@ -95,28 +130,38 @@ class MixtureNoise(ObservationModel):
     first_width: Tensor
     first_raw: Tensor
     first_logits: Tensor
+    tail_centre: Tensor
+    tail_scale: Tensor
 
     def __init__(
-        self, features: int, *, moving: int = 4, fixed: int = 16, floor: Tensor | float = 1e-3
+        self,
+        features: int,
+        *,
+        moving: int = 4,
+        fixed: int = 16,
+        box_share: float = FIRST_BOX_SHARE,
+        floor: Tensor | float = 1e-3,
     ) -> None:
         super().__init__()
         self.features, self.moving, self.fixed = features, moving, fixed
-        self.n_outputs = features * (1 + 3 * moving + fixed)
+        self.n_outputs = features * (2 + 3 * moving + fixed)
         floor = torch.as_tensor(floor, dtype=torch.float32).expand(features)
         self.register_buffer("floor", floor[:, None].clone())
         self.register_buffer("offsets", torch.linspace(-FIRST_SPREAD, FIRST_SPREAD, moving))
         self.register_buffer("first_width", torch.ones(()))
         self.register_buffer("first_raw", torch.zeros(()))
-        shares = torch.tensor([1 - FIRST_BOX_SHARE] * moving + [FIRST_BOX_SHARE] * fixed)
-        counts = torch.tensor([moving] * moving + [fixed] * fixed)
-        self.register_buffer("first_logits", torch.log(shares / counts))
+        shares = [(1 - box_share if fixed else 1.0) / moving] * moving
+        shares += [box_share / max(fixed, 1)] * fixed
+        self.register_buffer("first_logits", torch.log(torch.tensor([*shares, FIRST_TAIL_SHARE])))
+        self.register_buffer("tail_centre", torch.zeros(features, 1))
+        self.register_buffer("tail_scale", torch.ones(features, 1))
         self.centres = nn.Parameter(torch.zeros(features, fixed))
         self.log_widths = nn.Parameter(torch.zeros(features, fixed))
         self.log_softness = nn.Parameter(torch.zeros(features, fixed))
 
     @torch.no_grad()
     def start(self, data: Tensor, width: float) -> None:
-        """Start with Gaussians of about this width, and boxes on the cells between quantiles."""
+        """Start with Gaussians of about this width, boxes between quantiles, and wide tails."""
         self.first_width.fill_(width)
         self.first_raw.fill_(inverse_softplus(width))
         levels = torch.linspace(0, 1, self.fixed + 1, dtype=data.dtype, device=data.device)
@@ -126,27 +171,33 @@ class MixtureNoise(ObservationModel):
         self.centres.copy_((edges[:, 1:] + edges[:, :-1]) / 2)
         self.log_widths.copy_(half.log())
         self.log_softness.copy_(half.log() - 1)
+        centre = ordered[len(data) // 2]
+        self.tail_centre.copy_(centre[:, None])
+        spread = (data - centre).abs().mean(dim=0)
+        self.tail_scale.copy_(torch.maximum(spread[:, None].float(), self.floor))
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return log p(x_j | z), `(..., features)`, in the precision of `outputs` and `x`."""
         logits, mean, sigma = self._split(outputs)
         boxes = (part.to(mean.dtype) for part in (self.centres, *self._box_shape()))
-        result: Tensor = MixtureLogDensity.apply(logits, mean, sigma, *boxes, x[..., None])
+        result: Tensor = MixtureLogDensity.apply(
+            logits, mean, sigma, *boxes, x[..., None], self._log_tail(x[..., None]).to(mean.dtype)
+        )
         return result
 
     def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return x and the densities of the boxes there, which do not depend on z.
+        """Return x and the densities of boxes and tails there, which do not depend on z.
 
         They are relative to the largest one of each feature, whose logarithm is returned, too.
         """
         x = x.double()
-        if not self.fixed:
-            return (x,)
         shape = (part.double() for part in (self.centres, *self._box_shape()))
-        log_box = log_box_density(x[..., None], *shape) + self.first_logits[self.moving :]
-        largest = log_box.amax(dim=-1)
-        box = (log_box - largest[..., None]).clamp_min_(NEGLIGIBLE).exp_()
-        return x, largest, box.to(self.centres.dtype)
+        log_box = log_box_density(x[..., None], *shape)
+        log_fixed = torch.cat([log_box, self._log_tail(x[..., None])], dim=-1)
+        log_fixed += self.first_logits[self.moving :]
+        largest = log_fixed.amax(dim=-1)
+        fixed = (log_fixed - largest[..., None]).clamp_min_(NEGLIGIBLE).exp_()
+        return x, largest, fixed.to(self.centres.dtype)
 
     def log_prob_of_terms(self, outputs: Tensor, terms: tuple[Tensor, ...]) -> Tensor:
         """Return log p(x_j | z), `(..., features)` float64.
@@ -154,22 +205,20 @@ class MixtureNoise(ObservationModel):
         Weights are summed in the precision of `outputs`: in float32 this changes log p(x_j | z) by
         some 1e-6. Gaussians may be narrow, so that their deviations are computed in float64.
         """
-        if not self.fixed:
-            return super().log_prob_of_terms(outputs, terms)
-        x, largest, box = terms
+        x, largest, fixed = terms
         location, logits, shift, raw = self._parts(outputs)
         top = logits.amax(dim=-1, keepdim=True)
         weights = (logits - top).clamp_min_(NEGLIGIBLE).exp_()
         total = (weights @ self.first_logits.exp().to(weights)).log()
-        boxes = (weights[..., self.moving :] * box).sum(dim=-1)
+        others = (weights[..., self.moving :] * fixed).sum(dim=-1)
         mean = self.first_width * (shift.contiguous() + self.offsets)
         sigma = self.floor + softplus(raw.contiguous() + self.first_raw)
         deviation = ((x - location.double())[..., None] - mean).div_(sigma)
         log_weights = (logits[..., : self.moving] - top).add_(self.first_logits[: self.moving])
         gaussians = log_sum((log_weights - sigma.log()) - 0.5 * deviation.square()) - HALF_LOG_2PI
-        result = torch.logaddexp(gaussians, boxes.double().log() + largest) - total
-        # Cut-off terms count if they are all there is, as in the tails of the boxes.
-        cut = (boxes < SMALLEST_BOXES) & (gaussians < largest + SMALLEST_GAUSSIANS)
+        result = torch.logaddexp(gaussians, others.double().log() + largest) - total
+        # Terms that were cut off count if they are all there is, far from the data.
+        cut = (others < SMALLEST_OTHERS) & (gaussians < largest + SMALLEST_GAUSSIANS)
         if cut.any():
             among = cut.any(dim=-1)
             outputs = outputs.expand(*among.shape, -1)[among].double()
@@ -179,7 +228,8 @@ class MixtureNoise(ObservationModel):
     def mean(self, outputs: Tensor) -> Tensor:
         """Return E(x | z)."""
         logits, mean, _ = self._split(outputs)
-        centres = self.centres.expand(*mean.shape[:-1], self.fixed)
+        centres = torch.cat([self.centres, self.tail_centre], dim=-1)
+        centres = centres.expand(*mean.shape[:-1], -1)
         return (torch.softmax(logits, dim=-1) * torch.cat([mean, centres], dim=-1)).sum(-1)
 
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
@@ -190,20 +240,26 @@ class MixtureNoise(ObservationModel):
         which = chosen.clamp_max(self.moving - 1)[..., None]
         gaussian = mean.gather(-1, which)[..., 0]
         gaussian = gaussian + sigma.gather(-1, which)[..., 0] * normal(like, rng)
-        if not self.fixed:
-            return gaussian
-        # A soft box is the density of the sum of a uniform and a logistic variable.
         uniform, level = (
             torch.rand(like.shape, generator=rng, dtype=like.dtype).to(like.device)
             for _ in range(2)
         )
-        which = (chosen - self.moving).clamp_min(0)[..., None]
+        # The quantile function of a Student t distribution with 2 degrees of freedom.
+        inner = level.clamp(SMALLEST_LEVEL, 1 - SMALLEST_LEVEL)
+        tail = (2 * inner - 1) / torch.sqrt(2 * inner * (1 - inner))
+        tail = self.tail_centre[:, 0] + self.tail_scale[:, 0] * tail
+        drawn = torch.where(chosen == self.moving + self.fixed, tail, gaussian)
+        if not self.fixed:
+            return drawn
+        # A soft box is the density of the sum of a uniform and a logistic variable.
+        which = (chosen - self.moving).clamp(0, self.fixed - 1)
         centre, half, soft = (
-            part.expand(*like.shape, -1).gather(-1, which)[..., 0]
+            part.expand(*like.shape, -1).gather(-1, which[..., None])[..., 0]
             for part in (self.centres, *self._box_shape())
         )
         box = centre + (2 * uniform - 1) * half + soft * torch.logit(level, eps=1e-12)
-        return torch.where(chosen >= self.moving, box, gaussian)
+        in_box = (chosen >= self.moving) & (chosen < self.moving + self.fixed)
+        return torch.where(in_box, box, drawn)
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the logits of all components and the means and widths of the Gaussians."""
@@ -217,9 +273,14 @@ class MixtureNoise(ObservationModel):
         # Not `tensor_split`, whose backward fills an array of zeros for each part.
         location, rest = outputs.split([self.features, self.n_outputs - self.features], dim=-1)
         rest = rest.unflatten(-1, (self.features, -1))
-        sizes = [self.moving + self.fixed, self.moving, self.moving]
+        sizes = [self.moving + self.fixed + 1, self.moving, self.moving]
         logits, shift, raw = rest.split(sizes, dim=-1)
         return location, logits, shift, raw
+
+    def _log_tail(self, x: Tensor) -> Tensor:
+        """Return the log density of the tails at x, `(..., features, 1)`."""
+        distance = (x - self.tail_centre) / self.tail_scale
+        return -1.5 * torch.log(2 + distance.square()) - self.tail_scale.log()
 
     def _box_shape(self) -> tuple[Tensor, Tensor]:
         """Return half-widths and softness of the boxes, `(features, fixed)`."""

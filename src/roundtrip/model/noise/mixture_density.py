@@ -1,4 +1,4 @@
-"""Log density of a mixture of Gaussians and soft boxes, with hand-written derivatives.
+"""Log density of a mixture of Gaussians, soft boxes and others, with hand-written derivatives.
 
 With automatic differentiation this formula takes half of a training step, in a dozen passes over an
 array of rows × features × components. The derivatives here need fewer passes and keep only what is
@@ -18,11 +18,12 @@ NEGLIGIBLE = -60.0
 
 
 class MixtureLogDensity(torch.autograd.Function):
-    """log Σ_c softmax(logits)_c p_c(x), where c counts the Gaussians first, then the soft boxes.
+    """log Σ_c softmax(logits)_c p_c(x), where c counts Gaussians, then soft boxes, then the others.
 
-    Shapes: logits `(..., features, gaussians + boxes)`, mean and sigma `(..., features,
+    Shapes: logits `(..., features, gaussians + boxes + others)`, mean and sigma `(..., features,
     gaussians)`, centre, half and soft of the boxes `(features, boxes)`, x `(..., features, 1)`,
-    which may have fewer leading dimensions. The result is `(..., features)`.
+    and the log densities of the others at x `(..., features, others)`; the last two may have fewer
+    leading dimensions. The result is `(..., features)`.
     """
 
     @staticmethod
@@ -35,9 +36,10 @@ class MixtureLogDensity(torch.autograd.Function):
         half: Tensor,
         soft: Tensor,
         x: Tensor,
+        log_others: Tensor,
     ) -> Tensor:
         """Return the log density."""
-        gaussians = mean.shape[-1]
+        gaussians, boxes = mean.shape[-1], centre.shape[-1]
         deviation = (x - mean) / sigma
         log_gaussian = deviation.square().mul_(-0.5).sub_(sigma.log()).sub_(HALF_LOG_2PI)
         log_box, inside_slope, outside_slope, side = _log_box(x, centre, half, soft)
@@ -45,13 +47,14 @@ class MixtureLogDensity(torch.autograd.Function):
             (*log_gaussian.shape[:-1], logits.shape[-1]), dtype=log_gaussian.dtype, device=x.device
         )
         torch.add(logits[..., :gaussians], log_gaussian, out=joint[..., :gaussians])
-        torch.add(logits[..., gaussians:], log_box, out=joint[..., gaussians:])
+        fixed = torch.cat([log_box, log_others], dim=-1)
+        torch.add(logits[..., gaussians:], fixed, out=joint[..., gaussians:])
         log_joint, responsibility = _log_sum(joint)
         log_total, weight = _log_sum(logits.clone())
         ctx.save_for_backward(
             responsibility, weight, deviation, sigma, half, soft, inside_slope, outside_slope, side
         )
-        ctx.x_shape = x.shape
+        ctx.x_shape, ctx.others_shape, ctx.boxes = x.shape, log_others.shape, boxes
         return log_joint - log_total
 
     @staticmethod
@@ -65,7 +68,9 @@ class MixtureLogDensity(torch.autograd.Function):
         gaussians = deviation.shape[-1]
         of_component = gradient * responsibility
         of_logits = torch.addcmul(of_component, gradient, weight, value=-1)
-        of_gaussian, of_box = of_component.tensor_split([gaussians], dim=-1)
+        of_gaussian, of_box, of_others = of_component.tensor_split(
+            [gaussians, gaussians + ctx.boxes], dim=-1
+        )
         of_mean = of_gaussian * deviation / sigma
         of_sigma = torch.addcmul(-of_gaussian, of_gaussian * deviation, deviation).div_(sigma)
         # Boxes do not depend on z, so that gradients are summed over broadcast dimensions.
@@ -85,7 +90,8 @@ class MixtureLogDensity(torch.autograd.Function):
             of_x = (of_distance / soft).sum(-1, keepdim=True) - of_mean.sum(
                 -1, keepdim=True
             ).sum_to_size(ctx.x_shape)
-        return of_logits, of_mean, of_sigma, of_centre, of_half, of_soft, of_x
+        of_others = of_others.sum_to_size(ctx.others_shape) if ctx.needs_input_grad[7] else None
+        return of_logits, of_mean, of_sigma, of_centre, of_half, of_soft, of_x, of_others
 
 
 def log_box_density(x: Tensor, centre: Tensor, half: Tensor, soft: Tensor) -> Tensor:
