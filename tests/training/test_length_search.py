@@ -3,6 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from rich.progress import Progress
 from scipy.stats import multivariate_normal
 
 from roundtrip import Isotropic, Likelihood, Mixture, Residual, Roundtrip
@@ -159,3 +160,18 @@ def test_boxes_of_small_tables_start_with_the_weight_that_held_out_rows_prefer()
     assert Mixture(boxes=0).variants == (Mixture(boxes=0),)
     shares = MixtureNoise(2, moving=3, fixed=5, box_share=1e-5).first_logits.exp()
     assert shares[3:8].sum().item() == pytest.approx(1e-5)
+
+
+def test_the_progress_bar_shows_the_whole_fit(monkeypatch):
+    shares = []
+    update = Progress.update
+
+    def recorded(self, task, **values):
+        shares.append(values.get("completed", shares[-1] if shares else 0.0))
+        return update(self, task, **values)
+
+    monkeypatch.setattr(Progress, "update", recorded)
+    Roundtrip(network=Residual(8, 1), noise=TwoWidths(), random_state=0, verbose=1).fit(table(320))
+    assert shares == sorted(shares)
+    assert shares[0] == 0.0
+    assert shares[-1] > 0.75  # the fourth of four trainings

@@ -83,11 +83,20 @@ class TrainingProgress:
         Text left of the bar.
     unit : str, default="rows"
         Unit of the speed, such as "images".
+    span : tuple of float, default=(0.0, 1.0)
+        Where this training starts and ends in the whole fit, which the bar shows.
     enabled : bool
         Whether to show anything.
     """
 
-    def __init__(self, name: str, *, unit: str = "rows", enabled: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        unit: str = "rows",
+        span: tuple[float, float] = (0.0, 1.0),
+        enabled: bool,
+    ) -> None:
         self._bar = Progress(
             TextColumn("{task.description}, epoch {task.fields[epoch]}"),
             BarColumn(bar_width=30),
@@ -98,6 +107,8 @@ class TrainingProgress:
             TextColumn("left"),
         )
         self._task = self._bar.add_task(name, total=1.0, epoch=0)
+        self._bar.update(self._task, completed=span[0])
+        self._span = span
         self._unit = unit
         self._rows = 0
         self._start = time.perf_counter()
@@ -129,14 +140,15 @@ class TrainingProgress:
         Parameters
         ----------
         share : float
-            Share of the whole training that is done, from 0 to 1.
+            Share of this training that is done, from 0 to 1.
         rows : int
             Rows of this step.
         """
         if not self._live:
             return
         self._rows += rows
-        self._bar.update(self._task, completed=share)
+        start, end = self._span
+        self._bar.update(self._task, completed=start + (end - start) * share)
         self._update_report()
 
     def epoch(self, epoch: int, record: Mapping[str, float]) -> None:

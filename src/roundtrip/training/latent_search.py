@@ -99,6 +99,7 @@ def search_latent_dim(
     if not options.objective.has_posterior or len(candidates) <= 1 or too_short:
         return None
     short = replace(options, max_epochs=round(epochs) if math.isfinite(epochs) else epochs)
+    width = TRIAL_SHARE / (1 + len(candidates) * TRIAL_SHARE)  # in the progress of the whole fit
     trials: dict[int, tuple[RoundtripModel, TrainingResult]] = {}
     for latent_dim in candidates:
         trials[latent_dim] = fit_model(
@@ -110,6 +111,7 @@ def search_latent_dim(
             checkpoint=checkpoint,
             key=f"trial-{latent_dim}",
             description=f"trying {latent_dim} latent dimensions",
+            span=(len(trials) * width, (len(trials) + 1) * width),
         )
         if trials[latent_dim][1].stopped_by == "interrupt":
             break

@@ -116,7 +116,9 @@ class LengthSearch:
         self.splits = data.folds(1 if data.own_validation else number_of_folds(data.n_rows))
         self._uses_all_rows = not data.own_validation and data.n_rows <= MOST_REFIT_ROWS
         self._time_left = max_time
-        self._variants_left = 1
+        self._variants_left = len(options.noise.variants)
+        self._trainings = len(self.splits) * (self._variants_left + 1) + self._uses_all_rows
+        self._ended = 0
         self._shared: dict[str, Any] = {
             "latent_dim": latent_dim,
             "seeds": seeds,
@@ -204,9 +206,15 @@ class LengthSearch:
             max_time=self._time_left,
             key="all-rows",
             description=self._stage(3, "on all rows"),
+            span=self._next_span(),
             schedule=schedule,
             **self._shared,
         )
+
+    def _next_span(self) -> tuple[float, float]:
+        """Return where the next training starts and ends in the progress of the whole fit."""
+        self._ended += 1
+        return (self._ended - 1) / self._trainings, self._ended / self._trainings
 
     def _stage(self, number: int, what: str) -> str:
         """Return the text for the progress bar."""
@@ -235,6 +243,7 @@ class LengthSearch:
                 max_time=None if seconds is None else max(seconds / (shares - number), 1e-3),
                 key=f"{key}/fold-{number}",
                 description=description + f", fold {number + 1} of {count}" * (count > 1),
+                span=self._next_span(),
                 schedule=schedule,
                 start=start,
                 **self._shared,

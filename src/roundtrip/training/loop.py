@@ -82,6 +82,7 @@ def train(
     checkpoint: Checkpoint | None = None,
     key: str = "training",
     description: str = "fitting",
+    span: tuple[float, float] = (0.0, 1.0),
     unit: str = "rows",
     verbose: bool = False,
 ) -> TrainingResult:
@@ -121,6 +122,8 @@ def train(
         Name of this training in the checkpoint.
     description : str, default="fitting"
         Name of this training in the progress bar and in warnings.
+    span : tuple of float, default=(0.0, 1.0)
+        Where this training starts and ends in the progress of the whole fit.
     unit : str, default="rows"
         Word for rows in the progress bar.
     verbose : bool, default=False
@@ -155,7 +158,7 @@ def train(
             "progress": state.state_dict(),
         }
 
-    with TrainingProgress(description, unit=unit, enabled=verbose) as progress:
+    with TrainingProgress(description, unit=unit, span=span, enabled=verbose) as progress:
         try:
             while not result.stopped_by:
                 epoch = result.n_epochs + 1

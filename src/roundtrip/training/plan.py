@@ -13,7 +13,7 @@ from roundtrip.training.data import FittingData
 from roundtrip.training.fitted_prior import MOST_ROWS as PRIOR_ROWS
 from roundtrip.training.fitted_prior import fit_prior
 from roundtrip.training.hybrid import Hybrid
-from roundtrip.training.latent_search import search_latent_dim
+from roundtrip.training.latent_search import TRIAL_SHARE, search_latent_dim
 from roundtrip.training.length_search import LengthSearch
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.result import TrainingResult
@@ -108,8 +108,15 @@ def fit_in_stages(
         if time_left is not None and prior_seconds is not None:
             time_left -= prior_seconds
         fit = _fit_hybrid if isinstance(options.objective, Hybrid) else fit_model
+        trials = TRIAL_SHARE * len(tried)
         model, result = fit(
-            options, data, latent_dim=int(latent_dim), max_time=time_left, start=start, **shared
+            options,
+            data,
+            latent_dim=int(latent_dim),
+            max_time=time_left,
+            start=start,
+            span=(trials / (1 + trials), 1.0),
+            **shared,
         )
     else:
         assert start is not None
@@ -192,6 +199,7 @@ def _fit_hybrid(
     max_time: float | None = None,
     start: RoundtripModel | None = None,
     checkpoint: Checkpoint | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[RoundtripModel, TrainingResult]:
     """Train by eq. (13)-(15) with a small weight of the bound, then by the bound alone."""
     objective = options.objective
@@ -201,6 +209,7 @@ def _fit_hybrid(
     first_epochs = min(round(share * epochs), epochs - 1) if math.isfinite(epochs) else epochs
     shared: dict[str, Any] = {"latent_dim": latent_dim, "seeds": seeds, "checkpoint": checkpoint}
     first = TrainingResult()
+    between = span[0] + share * (span[1] - span[0])
     if first_epochs > 0:
         start, first = fit_model(
             replace(options, objective=objective.first_stage, max_epochs=first_epochs),
@@ -209,6 +218,7 @@ def _fit_hybrid(
             start=start,
             key="adversarial-stage",
             description="fitting, adversarial losses first",
+            span=(span[0], between),
             **shared,
         )
         if first.stopped_by == "interrupt":
@@ -220,6 +230,7 @@ def _fit_hybrid(
         start=start,
         key="likelihood-stage",
         description="fitting, likelihood after",
+        span=(between, span[1]),
         **shared,
     )
     return model, first.followed_by(second)

@@ -69,6 +69,7 @@ def fit_model(
     checkpoint: Checkpoint | None = None,
     key: str = "training",
     description: str = "fitting",
+    span: tuple[float, float] = (0.0, 1.0),
     schedule: Schedule | None = None,
 ) -> tuple[RoundtripModel, TrainingResult]:
     """Build and train a model.
@@ -93,6 +94,8 @@ def fit_model(
         Name of this training in the checkpoint.
     description : str, default="fitting"
         Name of this training in the progress bar and in warnings.
+    span : tuple of float, default=(0.0, 1.0)
+        Where this training starts and ends in the progress of the whole fit.
     schedule : Schedule, default=None
         Length of the training. By default it follows from the options.
 
@@ -160,6 +163,7 @@ def fit_model(
         checkpoint=checkpoint,
         key=key,
         description=description,
+        span=span,
         unit="rows" if data.image_shape is None else "images",
         verbose=options.verbose,
     )
