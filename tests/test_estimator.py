@@ -504,7 +504,17 @@ def test_estimates_carry_the_labels_of_their_rows(mixture):
 
 
 def test_no_certificate_beyond_the_digits_of_a_number(mixture):
-    est = Roundtrip(**TINY).fit(mixture.X)
+    est = Roundtrip(**TINY | {"noise": "diagonal"}).fit(mixture.X)
     with pytest.warns(UserWarning, match="did not converge"):
         result = est.density([[1e30, 0.0]])
     assert not result.converged.any()
+
+
+@pytest.mark.parametrize("far", [1e6, 1e30, 1e200])
+def test_tails_of_the_default_give_densities_at_any_distance(mixture, far):
+    """p falls with the third power of the distance, the tail of the noise in one column."""
+    est = Roundtrip(**TINY).fit(mixture.X)
+    result = est.density([[far, 0.0], [10 * far, 0.0]])
+    assert result.converged.all()
+    fall = result.log_density[0] - result.log_density[1]
+    assert abs(fall - 3 * np.log(10)) < 5 * np.hypot(*result.std_error)

@@ -12,9 +12,8 @@ from roundtrip.model.adam import Adam
 from roundtrip.model.core import RoundtripModel
 
 ENCODED_EVALUATIONS = 1
-POSTERIOR_SCALES = (1.1, 1.7, 3.0)
-POINT_SCALES = (0.1, 0.3, 1.0)
-SCALE_SHARES = (0.65, 0.22, 0.13)
+POSTERIOR_SCALES, POSTERIOR_SHARES = (1.05, 1.7, 3.0), (0.86, 0.1, 0.04)
+POINT_SCALES, POINT_SHARES = (0.1, 0.3, 1.0), (0.65, 0.22, 0.13)
 """Scales of the components in units of the posterior, or around a point, and their weights."""
 
 USUAL_PLACE_SHARE, UNUSUAL_PLACE_SHARE = 0.05, 0.4
@@ -59,14 +58,13 @@ def encoded_components(
         both = map_blocks(flat, x, ROWS_PER_ENCODER_CALL).double()
         mean, factor = both.tensor_split([model.latent_dim], dim=1)
         factor = factor.unflatten(1, (model.latent_dim, -1))
-        scales = POSTERIOR_SCALES
+        scales, shares = POSTERIOR_SCALES, POSTERIOR_SHARES
     else:
         mean = encoded(model, x)
         factor = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
         factor = factor.expand(len(x), -1, -1)
-        scales = POINT_SCALES
+        scales, shares = POINT_SCALES, POINT_SHARES
     components = [(mean, scale * factor) for scale in scales]
-    shares = mean.new_tensor(SCALE_SHARES).expand(len(x), -1)
     places = torch.stack([mean, mean], dim=1)
     if unusual.any():
         starts = torch.stack([mean[unusual], best_of_bank(model, x[unusual], bank)], dim=1)
@@ -78,7 +76,9 @@ def encoded_components(
             components.append((place, narrow))
     extra = len(components) - len(scales)
     share = torch.where(unusual, UNUSUAL_PLACE_SHARE, USUAL_PLACE_SHARE)[:, None].to(mean)
-    weights = torch.cat([(1 - share) * shares, (share / extra).expand(-1, extra)], dim=1)
+    weights = torch.cat(
+        [(1 - share) * mean.new_tensor(shares), (share / extra).expand(-1, extra)], dim=1
+    )
     return components, weights
 
 

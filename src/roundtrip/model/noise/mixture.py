@@ -12,6 +12,7 @@ So the last component of each feature, the tail, is a Student t distribution wit
 freedom around the median of the column. G gives its weight, too.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -280,7 +281,9 @@ class MixtureNoise(ObservationModel):
     def _log_tail(self, x: Tensor) -> Tensor:
         """Return the log density of the tails at x, `(..., features, 1)`."""
         distance = (x - self.tail_centre) / self.tail_scale
-        return -1.5 * torch.log(2 + distance.square()) - self.tail_scale.log()
+        # The density is (2 + distance²)^(-3/2); a square would overflow at 1e200.
+        root = torch.hypot(distance, torch.full_like(distance, math.sqrt(2)))
+        return -3 * root.log() - self.tail_scale.log()
 
     def _box_shape(self) -> tuple[Tensor, Tensor]:
         """Return half-widths and softness of the boxes, `(features, fixed)`."""

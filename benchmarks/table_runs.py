@@ -1,0 +1,59 @@
+"""Runs of a benchmark of tables: their order, their records and the page made from them."""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from small_tables import present
+
+from roundtrip import Roundtrip
+from roundtrip.reproduce.fits import settings_name
+from roundtrip.reproduce.request import Request
+from roundtrip.reproduce.runs import Log, Runs
+
+
+def main(name, description, *, tables, splits, cases, measure, shown, page):
+    """Compute all cases that are not known yet, then write the page of all that are.
+
+    Parameters
+    ----------
+    name : str
+        Folder of the results, and name of the page.
+    description : str
+        Text of --help.
+    tables : sequence of str
+        Tables that can be chosen.
+    splits : int
+        Number of splits unless told otherwise.
+    cases : callable
+        Runs of a table and a split, each as a dict; given table, split and folder of data sets.
+    measure : callable
+        Result of a run, given its entries and the folder of data sets.
+    shown : str
+        Entry of the result that the log shows.
+    page : callable
+        Page in Markdown, given all records.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, help="folder with the data sets")
+    parser.add_argument("--tables", nargs="+", choices=tables, default=tables)
+    parser.add_argument("--splits", type=int, default=splits)
+    arguments = parser.parse_args()
+    request = Request(name)
+    runs = request.runs()
+    chosen = present(arguments.tables, arguments.data)
+    todo = [
+        case
+        for split in range(arguments.splits)
+        for table in chosen
+        for case in cases(table, split, arguments.data)
+    ]
+    log = Log(len(todo))
+    for case in todo:
+        key = {**case, "settings": settings_name(Roundtrip(random_state=case["split"]))}
+        log.run(runs, key, partial(measure, **case, folder=arguments.data), shown)
+    text = page(Runs(runs.path).records)
+    request.write_text(f"{name}.md", text)
+    print(text)
