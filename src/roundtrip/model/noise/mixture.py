@@ -45,6 +45,9 @@ FIRST_SPREAD = 1.5
 SMALLEST_LEVEL = 1e-7
 """Draws of the tail lie between this quantile and the one as far from 1."""
 
+LARGEST_DEVIATION = 1e150
+"""Of a Gaussian in float64; the square of a larger one is infinite."""
+
 SMALLEST_OTHERS, SMALLEST_GAUSSIANS = 1e-15, -40.0
 """Density of boxes and tail, and log density of all Gaussians, relative to the largest box or tail,
 below which terms that were cut off may count."""
@@ -215,6 +218,7 @@ class MixtureNoise(ObservationModel):
         mean = self.first_width * (shift.contiguous() + self.offsets)
         sigma = self.floor + softplus(raw.contiguous() + self.first_raw)
         deviation = ((x - location.double())[..., None] - mean).div_(sigma)
+        deviation = deviation.clamp_(-LARGEST_DEVIATION, LARGEST_DEVIATION)
         log_weights = (logits[..., : self.moving] - top).add_(self.first_logits[: self.moving])
         gaussians = log_sum((log_weights - sigma.log()) - 0.5 * deviation.square()) - HALF_LOG_2PI
         result = torch.logaddexp(gaussians, others.double().log() + largest) - total
