@@ -40,6 +40,7 @@ def main(name, description, *, tables, splits, cases, measure, shown, page):
     parser.add_argument("--data", type=Path, help="folder with the data sets")
     parser.add_argument("--tables", nargs="+", choices=tables, default=tables)
     parser.add_argument("--splits", type=int, default=splits)
+    parser.add_argument("--again", action="store_true", help="compute anew what is known")
     arguments = parser.parse_args()
     request = Request(name)
     runs = request.runs()
@@ -53,6 +54,8 @@ def main(name, description, *, tables, splits, cases, measure, shown, page):
     log = Log(len(todo))
     for case in todo:
         key = {**case, "settings": settings_name(Roundtrip(random_state=case["split"]))}
+        if arguments.again:
+            runs.forget(key)
         log.run(runs, key, partial(measure, **case, folder=arguments.data), shown)
     text = page(Runs(runs.path).records)
     request.write_text(f"{name}.md", text)

@@ -74,7 +74,7 @@ def test_columns_differ_if_their_frequencies_do():
     assert differing(of_columns(test[:, :3] + 2, reference[:, :3], step[:3])) == (3, 3)
 
 
-def test_known_runs_are_not_computed_again(tmp_path, monkeypatch):
+def test_known_runs_are_not_computed_unless_asked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["benchmark", "--splits", "2"])
     computed = []
@@ -101,6 +101,9 @@ def test_known_runs_are_not_computed_again(tmp_path, monkeypatch):
         run()
     run()
     assert computed == [("iris", 0), ("iris", 1), ("iris", 1)]
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--again"])
+    run()
+    assert computed[3:] == [("iris", 0)]
     assert Path("results/some-tables/some-tables.md").read_text() == "2 records\n"
 
 

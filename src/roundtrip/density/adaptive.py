@@ -40,7 +40,7 @@ from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import named_seed
 
 DEFAULT_EVALUATIONS = 20_000
-FIRST_ROUND = 64
+FIRST_ROUND = 96
 GOOD_EFFICIENCY = 0.2
 """Efficiency relative to a perfect proposal above which a proposal is not refitted."""
 
