@@ -13,12 +13,13 @@ from roundtrip.outliers.default_density import default_density
 
 def brief(features=2):
     """The default density, hardly trained: for what does not depend on its quality."""
-    return default_density(features).set_params(max_epochs=1, objective__min_steps_per_epoch=30)
+    return default_density(features).set_params(max_epochs=1, objective__min_steps_per_epoch=10)
 
 
 def barely(**settings):
     """A density with the noise and networks of the default estimator, hardly trained."""
-    return Roundtrip(objective=Likelihood(min_steps_per_epoch=20), **settings)
+    brief = {"objective": Likelihood(min_steps_per_epoch=20), "max_epochs": 2}
+    return Roundtrip(**brief | settings)
 
 
 def short(features):
@@ -107,8 +108,7 @@ def test_false_discovery_rate_is_kept_over_repeats(outliers, references, rng, fe
     wrong, found = [], []
     for repeat in range(20):
         odd = rng.normal(size=(outliers, 2)) + 6
-        density = brief(2).set_params(objective__min_steps_per_epoch=10)
-        detector = RoundtripDetector(estimator=density, random_state=repeat)
+        detector = RoundtripDetector(estimator=brief(2), random_state=repeat)
         detector.fit(np.concatenate([rng.normal(size=(800 - outliers, 2)), odd]))
         batch = np.concatenate([rng.normal(size=(180, 2)), rng.normal(size=(20, 2)) + 6])
         named = [detector.discoveries(batch, rate=0.2, reference=each) for each in references]

@@ -55,7 +55,7 @@ def test_validation_rows_of_the_user_are_never_trained_on():
 
 
 def test_small_tables_beat_a_gaussian_and_stop_by_themselves():
-    X, test = table(150), table(400)
+    X, test = table(300), table(400)
     est = Roundtrip(random_state=0, tol=0.2).fit(X)
     gaussian = multivariate_normal(X.mean(axis=0), np.cov(X.T)).logpdf(test).mean()
     assert est.score(test[:100]) > gaussian + 0.3
