@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import chi2, chisquare
 from sklearn.model_selection import train_test_split
 from small_tables import EVALUATIONS, TOL, mean_and_error
-from small_tables_data import SUBSET_TEST_ROWS, TABLES, TEST_SHARE, _rows
+from small_tables_data import SUBSET_TEST_ROWS, TABLES, TEST_SHARE, rows_and_steps
 from table_runs import main
 
 from roundtrip import Roundtrip
@@ -59,7 +59,7 @@ def rounded_on_purpose(X, own_step, rng):
 def rows_of(name, split, folder):
     """Training rows, test rows and the step of each column."""
     table = TABLES[name]
-    X, step = _rows(table.load, folder)
+    X, step = rows_and_steps(table.load, folder)
     if name in KNOWN_STEPS:
         step = np.array(KNOWN_STEPS[name])
     else:

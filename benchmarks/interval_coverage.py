@@ -11,7 +11,7 @@ Penguins need: pip install -r benchmarks/small-tables-requirements.txt
 """
 
 import numpy as np
-from small_tables_data import TABLES, _rows, split_of
+from small_tables_data import TABLES, rows_and_steps, split_of
 from table_runs import main
 
 from roundtrip import Roundtrip
@@ -36,7 +36,7 @@ def columns_of(X):
 
 
 def cases(table, split, folder):
-    X, _ = _rows(TABLES[table].load, folder)
+    X, _ = rows_and_steps(TABLES[table].load, folder)
     return [{"table": table, "split": split, "column": j} for j in columns_of(X)]
 
 

@@ -88,7 +88,7 @@ def split_of(name: str, split: int, folder: Path | None) -> Split:
     table = TABLES[name]
     rng = np.random.default_rng(split)
     if table.make is None:
-        X, step = _rows(table.load, folder)
+        X, step = rows_and_steps(table.load, folder)
         X = X + step * rng.uniform(-0.5, 0.5, X.shape)
         X, log_density = X[rng.permutation(len(X))], None
     else:
@@ -110,7 +110,9 @@ def split_of(name: str, split: int, folder: Path | None) -> Split:
 
 
 @cache
-def _rows(load: Callable[[Path], np.ndarray], folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
+def rows_and_steps(
+    load: Callable[[Path], np.ndarray], folder: Path | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows of a table without constant columns, and the rounding step of each column."""
     home = folder or os.getenv(FOLDER_VARIABLE)
     try:

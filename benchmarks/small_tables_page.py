@@ -89,7 +89,7 @@ def page(records):
             ),
         ]
     parts += [
-        "## Seconds to fit / to score the test rows",
+        "## Seconds of processor time to fit / seconds to score the test rows",
         markdown_table(
             ["table", "scored rows", *methods],
             [_seconds(table, methods) for table in tables],
@@ -180,7 +180,7 @@ def _seconds(table, methods):
         if method not in table.methods:
             cells.append("")
             continue
-        fit, score = (table.values(method, f"{what}_seconds").mean() for what in ("fit", "score"))
+        fit, score = (table.values(method, f"{what}_seconds").mean() for what in ("cpu", "score"))
         cells.append(f"{fit:.1f} / {score:.1f}")
     return cells
 
