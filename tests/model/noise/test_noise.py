@@ -141,3 +141,15 @@ def test_terms_of_rows_broadcast_with_draws(noise, outputs):
     terms = tuple(term[:, None] for term in noise.row_terms(rows))
     both = noise.log_prob_of_terms(outputs, terms)
     torch.testing.assert_close(both, noise.log_prob(outputs, rows[:, None]), rtol=1e-6, atol=1e-6)
+
+
+def test_narrow_gaussians_far_away_have_no_gradient():
+    """Rows of the tail say nothing about the width of a Gaussian 1e12 widths away."""
+    noise = MixtureNoise(1, moving=2, fixed=2, floor=1e-12)
+    outputs = torch.zeros(1, noise.n_outputs)
+    outputs[:, -2:] = -50.0  # as narrow as the floor allows
+    outputs.requires_grad_()
+    noise.log_prob(outputs, torch.tensor([[70.0]])).sum().backward()
+    assert outputs.grad.isfinite().all()
+    assert (outputs.grad[:, -4:] == 0).all()
+    assert outputs.grad[:, 5] > 0.9  # more weight for the tail
