@@ -153,3 +153,15 @@ def test_narrow_gaussians_far_away_have_no_gradient():
     assert outputs.grad.isfinite().all()
     assert (outputs.grad[:, -4:] == 0).all()
     assert outputs.grad[:, 5] > 0.9  # more weight for the tail
+
+
+def test_narrow_boxes_move_in_units_of_their_width():
+    noise = MixtureNoise(1, moving=1, fixed=4, floor=1e-12)
+    narrow, wide = torch.linspace(-1e-9, 1e-9, 80), torch.linspace(-5.0, 5.0, 20)
+    noise.start(torch.cat([narrow, wide]).double()[:, None], 1.0)
+    before = noise.centres.detach().clone()
+    with torch.no_grad():
+        noise.shifts += 0.008  # a step of training
+    moved = (noise.centres - before).abs() / noise._box_shape()[0]
+    assert (moved < 0.2).all()
+    assert noise.shift_units.max() == 1.0

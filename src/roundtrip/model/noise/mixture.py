@@ -42,6 +42,9 @@ FIRST_TAIL_SHARE = 1e-3
 FIRST_SPREAD = 1.5
 """The Gaussians start evenly spread over this many of their widths on either side of G(z)."""
 
+SHIFT_WIDTHS = 20.0
+"""Largest unit in which a box moves, in its half-widths; wide boxes move in scaled units."""
+
 SMALLEST_LEVEL = 1e-7
 """Draws of the tail lie between this quantile and the one as far from 1."""
 
@@ -134,6 +137,8 @@ class MixtureNoise(ObservationModel):
     first_width: Tensor
     first_raw: Tensor
     first_logits: Tensor
+    first_centres: Tensor
+    shift_units: Tensor
     tail_centre: Tensor
     tail_scale: Tensor
 
@@ -159,9 +164,17 @@ class MixtureNoise(ObservationModel):
         self.register_buffer("first_logits", torch.log(torch.tensor([*shares, FIRST_TAIL_SHARE])))
         self.register_buffer("tail_centre", torch.zeros(features, 1))
         self.register_buffer("tail_scale", torch.ones(features, 1))
-        self.centres = nn.Parameter(torch.zeros(features, fixed))
+        # Narrow boxes move in units of their width: a step of training must not miss a spike.
+        self.shifts = nn.Parameter(torch.zeros(features, fixed))
+        self.register_buffer("first_centres", torch.zeros(features, fixed))
+        self.register_buffer("shift_units", torch.ones(features, fixed))
         self.log_widths = nn.Parameter(torch.zeros(features, fixed))
         self.log_softness = nn.Parameter(torch.zeros(features, fixed))
+
+    @property
+    def centres(self) -> Tensor:
+        """Centres of the boxes, `(features, fixed)`."""
+        return self.first_centres + self.shift_units * self.shifts
 
     @torch.no_grad()
     def start(self, data: Tensor, width: float) -> None:
@@ -172,7 +185,8 @@ class MixtureNoise(ObservationModel):
         ordered = data.sort(dim=0).values
         edges = ordered[(levels * (len(data) - 1)).round().long()].T.float()
         half = torch.maximum((edges[:, 1:] - edges[:, :-1]) / 2, self.floor)
-        self.centres.copy_((edges[:, 1:] + edges[:, :-1]) / 2)
+        self.first_centres.copy_((edges[:, 1:] + edges[:, :-1]) / 2)
+        self.shift_units.copy_((SHIFT_WIDTHS * half).clamp_max(1.0))
         self.log_widths.copy_(half.log())
         self.log_softness.copy_(half.log() - 1)
         centre = ordered[len(data) // 2]

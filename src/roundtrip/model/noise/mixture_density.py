@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import threshold_
 
 from roundtrip.model.noise.gaussian import HALF_LOG_2PI
 
@@ -53,7 +52,7 @@ class MixtureLogDensity(torch.autograd.Function):
         torch.add(logits[..., gaussians:], fixed, out=joint[..., gaussians:])
         log_joint, responsibility = _log_sum(joint)
         # The derivative of a narrow Gaussian far away is so large that a cut-off term would count.
-        threshold_(responsibility[..., :gaussians], 2 * math.exp(NEGLIGIBLE), 0.0)
+        torch.threshold_(responsibility[..., :gaussians], 2 * math.exp(NEGLIGIBLE), 0.0)
         log_total, weight = _log_sum(logits.clone())
         ctx.save_for_backward(
             responsibility, weight, deviation, sigma, half, soft, inside_slope, outside_slope, side
