@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from roundtrip.model.noise import ConstantGaussian, HeteroscedasticGaussian, MixtureNoise
+from roundtrip.model.noise import (
+    ConstantGaussian,
+    HeteroscedasticGaussian,
+    MixtureNoise,
+    Unseen,
+)
 from roundtrip.model.noise.mixture_density import MixtureLogDensity
 
 FEATURES = 2
@@ -165,3 +170,11 @@ def test_narrow_boxes_move_in_units_of_their_width():
     moved = (noise.centres - before).abs() / noise._box_shape()[0]
     assert (moved < 0.2).all()
     assert noise.shift_units.max() == 1.0
+
+
+def test_terms_leave_unseen_features_out(noise, outputs):
+    unseen = Unseen(noise, torch.tensor([True, False]))
+    rows = torch.tensor([[0.3, -0.2]], dtype=torch.float64).expand(len(outputs), -1)
+    values = unseen.log_prob_of_terms(outputs, unseen.row_terms(rows))
+    assert (values[:, 0] == 0).all()
+    torch.testing.assert_close(values, unseen.log_prob(outputs, rows), rtol=1e-6, atol=1e-6)
