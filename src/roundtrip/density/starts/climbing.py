@@ -8,27 +8,44 @@ from torch import Tensor
 
 from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.density.starts.bank import NO_EVIDENCE, Bank
-from roundtrip.density.starts.modes import MAX_STEPS, Expansion, find_modes, linearised_posterior
+from roundtrip.density.starts.modes import Expansion, find_modes, linearised_posterior
 from roundtrip.density.weights import encoded
 from roundtrip.model.core import RoundtripModel
 
 LINEARISATIONS = 1
-BANK_STARTS = 2
+MAX_STEPS, BANK_STEPS, MIN_BANK_STEPS = 12, 3, 1
+"""Most steps of a climb, of those from the bank on average, and fewest of these."""
+
+MOST_BANK_STARTS, FEWEST_BANK_STARTS = 7, 2
+BANK_START_DIRECTIONS = 40
+"""Starts from the bank times latent dimensions: in many dimensions a climb costs more."""
+
 BANK_CANDIDATES = 128
-MODE_SHARES = (0.8, 0.13, 0.07)
-"""Shares of the modes, best first, in the half of the proposal not divided by evidence."""
+LIKELY_CANDIDATES = 40
+MOST_MODES = 4
+"""Distinct modes that get a component. Each costs time at every draw."""
+
+FIRST_MODE_SHARE = 0.8
+"""Share of the best mode in the half of the proposal that is not divided by evidence."""
 
 REPEATED_MODE_SHARE = 0.03
-NEARLY_AS_LIKELY = 2.0
 CLEARLY_MORE = 0.01
-"""Lead in log evidence, in nats, at which the second mode becomes the first."""
+"""Lead in log evidence, in nats, at which a later mode becomes the first."""
 
 WIDE_SHARE = 0.1
 
 
 def most_climb_evaluations(latent_dim: int) -> int:
     """Return the largest number of evaluations of G per row that climbing takes."""
-    return int(_climb_evaluations((1 + BANK_STARTS) * (1 + MAX_STEPS), latent_dim))
+    return int(_climb_evaluations(_most_expansions(latent_dim), latent_dim))
+
+
+def _most_expansions(latent_dim: int) -> int:
+    return 1 + MAX_STEPS + _bank_starts(latent_dim) * (1 + BANK_STEPS)
+
+
+def _bank_starts(latent_dim: int) -> int:
+    return min(MOST_BANK_STARTS, max(FEWEST_BANK_STARTS, BANK_START_DIRECTIONS // latent_dim))
 
 
 def _climb_evaluations(expansions: Any, latent_dim: int) -> Any:
@@ -75,40 +92,61 @@ def climbed_components(
 
 def _mode_shares(modes: list[Expansion]) -> Tensor:
     """Return the share of each mode in the proposal, `(rows, modes)`, half of it by evidence."""
-    evidence = torch.stack([mode.log_evidence for mode in modes], dim=1).nan_to_num(nan=NO_EVIDENCE)
-    fixed = evidence.new_tensor(MODE_SHARES).expand_as(evidence)
+    evidence = _evidence(modes)
+    fixed = torch.full_like(evidence, (1 - FIRST_MODE_SHARE) / (len(modes) - 1))
+    fixed[:, 0] = FIRST_MODE_SHARE
     # A mode that equals the first one does not count again.
-    again = torch.stack(
-        [_squared_widths(modes[0], mode.z[:, None])[:, 0] < 1 for mode in modes], dim=1
-    )
+    again = torch.stack([_repeats(modes[0], mode) for mode in modes], dim=1)
     again[:, 0] = False
     fixed = torch.where(again, REPEATED_MODE_SHARE, fixed)
     by_evidence = torch.softmax(torch.where(again, -math.inf, evidence), dim=1)
     return 0.5 * by_evidence + 0.5 * fixed / fixed.sum(dim=1, keepdim=True)
 
 
+def _evidence(modes: list[Expansion]) -> Tensor:
+    return torch.stack([mode.log_evidence for mode in modes], dim=1).nan_to_num(nan=NO_EVIDENCE)
+
+
 def _modes(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[list[Expansion], Tensor]:
-    """Return maxima of p(x, z), the better of the first two first, and the expansions spent."""
+    """Return the best maxima of p(x, z) that climbs found, best first, and the expansions spent.
+
+    The basin of a maximum may hold only a tenth of the likely bank points, so that several climbs
+    are made: from the likeliest point, then from those farthest from earlier starts and maxima.
+    """
     candidates = _nearest(x, bank, model.sigma)
     start = _better_start(model, x, encoded(model, x), candidates)
-    mode, expansions = find_modes(model, x, start, min_steps=2)
+    limit = torch.full((len(x),), MAX_STEPS, device=x.device)
+    mode, expansions = find_modes(model, x, start, min_steps=2, max_steps=limit)
     modes = [mode]
     squared, z, generated = candidates
     value = 0.5 * (squared + z.square().sum(-1))
+    distance = torch.full_like(value, math.inf)
     row = torch.arange(len(x), device=x.device)
-    for choose in (_likeliest, _farthest):
-        value = torch.where(_leads_to(modes[-1], z, generated), math.inf, value)
-        start = z[row, choose(value, z, modes)]
-        mode, taken = find_modes(model, x, start, min_steps=1)
+    for number in range(_bank_starts(model.latent_dim)):
+        value = torch.where(_leads_to(mode, z, generated), math.inf, value)
+        for known in (start, mode.z):
+            distance = torch.minimum(distance, (z - known[:, None]).square().sum(-1))
+        likely = value.topk(min(LIKELY_CANDIDATES, value.shape[1]), largest=False).indices
+        farthest = likely[row, distance.gather(1, likely).argmax(dim=1)]
+        start = z[row, farthest if number else likely[:, 0]]
+        later = (_bank_starts(model.latent_dim) - 1 - number) * (1 + MIN_BANK_STEPS)
+        limit = (_most_expansions(model.latent_dim) - expansions - later - 1).clamp_max(MAX_STEPS)
+        mode, taken = find_modes(model, x, start, min_steps=MIN_BANK_STEPS, max_steps=limit)
         expansions = expansions + taken
         modes.append(mode)
-    # Often both are the same maximum, and rounding must not decide which comes first.
-    better = modes[1].log_evidence > modes[0].log_evidence + CLEARLY_MORE
-    modes[0], modes[1] = (
-        modes[0].replaced(row[better], modes[1][better]),
-        modes[1].replaced(row[better], modes[0][better]),
-    )
-    return modes, expansions
+    return _best(modes), expansions
+
+
+def _best(modes: list[Expansion]) -> list[Expansion]:
+    """Return the best modes of each row, best first, and those that repeat another one last."""
+    repeated = torch.zeros_like(evidence := _evidence(modes), dtype=torch.bool)
+    for k, mode in enumerate(modes):
+        for earlier in range(k):
+            repeated[:, k] |= ~repeated[:, earlier] & _repeats(modes[earlier], mode)
+    # Rounding must not decide between two modes of the same evidence.
+    evidence = torch.where(repeated, NO_EVIDENCE, (evidence / CLEARLY_MORE).round())
+    order = evidence.argsort(dim=1, descending=True, stable=True)
+    return [Expansion.chosen(modes, order[:, k]) for k in range(min(MOST_MODES, len(modes)))]
 
 
 def _nearest(x: Tensor, bank: Bank, sigma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -142,21 +180,6 @@ def _better_start(
     return torch.where((from_code <= from_bank)[:, None], code, z[:, 0])
 
 
-def _likeliest(value: Tensor, z: Tensor, modes: list[Expansion]) -> Tensor:
-    """Return the candidate with the largest p(x, z), `(rows,)`."""
-    return value.argmin(dim=1)
-
-
-def _farthest(value: Tensor, z: Tensor, modes: list[Expansion]) -> Tensor:
-    """Return the candidate farthest from all modes among those nearly as likely as the likeliest.
-
-    The likeliest candidate may lie on a ridge with a known mode and lead back to it.
-    """
-    distance = torch.stack([(z - mode.z[:, None]).square().sum(-1) for mode in modes]).amin(dim=0)
-    plausible = value <= value.amin(dim=1, keepdim=True) + z.shape[-1] + NEARLY_AS_LIKELY
-    return torch.where(plausible, distance, -1.0).argmax(dim=1)
-
-
 def _leads_to(mode: Expansion, z: Tensor, generated: Tensor) -> Tensor:
     """Return whether points `z` belong to a known mode, `(rows, points)`.
 
@@ -175,3 +198,8 @@ def _squared_widths(mode: Expansion, z: Tensor) -> Tensor:
     """Return squared distances of `(rows, points, latent_dim)` from a mode in its widths."""
     step = z - mode.z[:, None]
     return (step @ mode.precision * step).sum(-1)
+
+
+def _repeats(mode: Expansion, other: Expansion) -> Tensor:
+    """Return whether another mode lies within two widths of a mode, `(rows,)`."""
+    return _squared_widths(mode, other.z[:, None])[:, 0] < 4

@@ -17,7 +17,6 @@ from roundtrip.model.core import RoundtripModel
 
 MOST_ROWS_PER_CALL = 64
 FIRST_DAMPING = 0.01
-MAX_STEPS = 12
 ENOUGH = 0.5
 """Smallest gain of a step, in nats, after which another step is made."""
 
@@ -79,6 +78,16 @@ class Expansion:
         """Return the expansion of some of the rows."""
         return Expansion(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    @classmethod
+    def chosen(cls, expansions: list["Expansion"], which: Tensor) -> "Expansion":
+        """Return expansion number `which`, `(rows,)`, of each row."""
+        row = torch.arange(len(which), device=which.device)
+        stacks = (
+            torch.stack([getattr(each, field.name) for each in expansions], dim=1)
+            for field in fields(cls)
+        )
+        return cls(*(stack[row, which] for stack in stacks))
+
     def replaced(self, rows: Tensor, other: "Expansion") -> "Expansion":
         """Return this expansion with `other` in place of `rows`."""
         pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
@@ -107,7 +116,7 @@ def expand(model: RoundtripModel, x: Tensor, z: Tensor) -> Expansion:
 
 
 def find_modes(
-    model: RoundtripModel, x: Tensor, start: Tensor, *, min_steps: int
+    model: RoundtripModel, x: Tensor, start: Tensor, *, min_steps: int, max_steps: Tensor
 ) -> tuple[Expansion, Tensor]:
     """Climb towards a maximum of p(x, z) in z.
 
@@ -120,7 +129,9 @@ def find_modes(
     start : Tensor
         First z of each row, `(rows, latent_dim)`.
     min_steps : int
-        Steps of every row. Rows that still gain continue for up to `MAX_STEPS` steps.
+        Steps of every row.
+    max_steps : Tensor
+        Most steps of each row, `(rows,)`, for those that still gain.
 
     Returns
     -------
@@ -133,7 +144,7 @@ def find_modes(
     damping = torch.full_like(best.value, FIRST_DAMPING)
     taken = torch.ones_like(damping, dtype=torch.int64)
     rows = torch.arange(len(x), device=x.device)
-    for step in range(1, MAX_STEPS + 1):
+    for step in range(1, int(max_steps.max()) + 1):
         here = best[rows]
         trial = expand(model, x[rows], here.gauss_newton(damping[rows]))
         better = trial.value < here.value
@@ -143,7 +154,7 @@ def find_modes(
         if step >= min_steps:
             # A step that failed is tried again, shorter, unless its predicted gain is small.
             climbing = torch.where(better, here.value - trial.value, here.promise) > ENOUGH
-            rows = rows[climbing]
+            rows = rows[climbing & (step < max_steps[rows])]
         if not len(rows):
             break
     return best, taken
