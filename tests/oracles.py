@@ -46,6 +46,25 @@ class LinearModel:
         return np.atleast_1d(self.distribution.logpdf(x))
 
 
+def with_wide_posterior(oracle, width):
+    """The model with an encoder that gives the posterior, its standard deviations times `width`."""
+    weight, bias = torch.from_numpy(oracle.weight), torch.from_numpy(oracle.bias)
+    dim = weight.shape[1]
+    precision = torch.eye(dim).double() + weight.T @ weight / oracle.sigma**2
+    to_mean = torch.linalg.solve(precision, weight.T) / oracle.sigma**2
+    factor = width * torch.linalg.cholesky(torch.linalg.inv(precision))
+    row, column = torch.tril_indices(dim, dim)
+    entries = factor[row, column]
+    entries = torch.where(row == column, torch.log(torch.expm1(entries)), entries)  # softplus⁻¹
+    H = torch.nn.Linear(len(bias), posterior_outputs(dim), dtype=torch.float64)
+    with torch.no_grad():
+        H.weight.zero_()
+        H.weight[:dim] = to_mean
+        H.bias[:dim] = -to_mean @ bias
+        H.bias[dim:] = entries
+    return RoundtripModel(oracle.model.generator, H, dim, oracle.sigma, has_posterior=True)
+
+
 class FoldedModel:
     """G folds the latent space, so that the posterior of z has two modes in each of its folds.
 

@@ -3,13 +3,13 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from oracles import FoldedModel, LinearModel
+from oracles import FoldedModel, LinearModel, with_wide_posterior
 
 from roundtrip import DensityWarning, RoundtripModel
 from roundtrip.density import estimate
-from roundtrip.density.adaptive import _confirm, _round_sizes
+from roundtrip.density.adaptive import _confirm
 from roundtrip.density.jacobian import generator_jacobian
-from roundtrip.model.core import posterior_outputs
+from roundtrip.density.sampling import _round_sizes
 
 ORACLES = {
     **{
@@ -69,25 +69,6 @@ def test_when_to_stop_is_not_decided_by_the_draws_that_count():
     error += result.std_error**2 / 2  # that is by how much the logarithm of a mean is too low
     assert result.converged.all()
     assert abs(error.mean()) < 4 * error.std() / np.sqrt(len(x))
-
-
-def with_wide_posterior(oracle, width):
-    """The model with an encoder that gives the posterior, its standard deviations times `width`."""
-    weight, bias = torch.from_numpy(oracle.weight), torch.from_numpy(oracle.bias)
-    dim = weight.shape[1]
-    precision = torch.eye(dim).double() + weight.T @ weight / oracle.sigma**2
-    to_mean = torch.linalg.solve(precision, weight.T) / oracle.sigma**2
-    factor = width * torch.linalg.cholesky(torch.linalg.inv(precision))
-    row, column = torch.tril_indices(dim, dim)
-    entries = factor[row, column]
-    entries = torch.where(row == column, torch.log(torch.expm1(entries)), entries)  # softplus⁻¹
-    H = torch.nn.Linear(len(bias), posterior_outputs(dim), dtype=torch.float64)
-    with torch.no_grad():
-        H.weight.zero_()
-        H.weight[:dim] = to_mean
-        H.bias[:dim] = -to_mean @ bias
-        H.bias[dim:] = entries
-    return RoundtripModel(oracle.model.generator, H, dim, oracle.sigma, has_posterior=True)
 
 
 def test_tighter_tolerance_costs_more_and_gives_more():

@@ -1,63 +1,34 @@
-"""Adaptive importance sampling: eq. (5) with a proposal fitted to each row, up to a tolerance.
+"""The default estimate: nets for rows that the encoder knows, adaptive sampling for all others.
 
-The proposal of a row is a mixture of Student t components. With an encoder that gives a posterior,
-they lie around that posterior, and around the best of a bank of prior draws if the posterior looks
-wrong. Otherwise they lie around maxima of p(x, z), found from H(x) and from the bank, because the
-posterior of an adversarially trained G often has several modes and H gives only one. The prior is
-always a component, so that the weights are bounded.
-
-Draws come in rounds. While the weights are uneven, the mixture is refitted to all draws so far and
-tested by a new trial round. Once the weights are even enough, the trial gives the number of draws
-needed, and that many new draws make the estimate. If these show that the proposal is poor, it is
-refitted again; if they are too few, more are added.
-
-Trial draws do not enter the estimate, and each draw is weighted by the density it was drawn from.
-The estimate of p(x) is therefore unbiased given the proposal and the number of draws. Weights of
-earlier draws under a mixture that was fitted to them would bias it downwards, and more so in more
-latent dimensions. Counting the trial draws, or stopping as soon as the standard error is small,
-would bias it upwards (by 0.008 nats at a tolerance of 0.05 on the mixture of Fig. 2): weights are
-bounded above but not below, so that the standard error looks small when the estimate is high.
+Rows that the encoder does not know are estimated twice, and converge if both estimates agree.
 """
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import torch
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from torch import Tensor
 
-from roundtrip.density.diagnostics import pareto_k, reliable_k
 from roundtrip.density.mixture import StudentMixture
+from roundtrip.density.posterior_nets import MOST_NET_EVALUATIONS, by_nets
 from roundtrip.density.prepared import PreparedModel
-from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
-from roundtrip.density.starts import Bank, first_proposal, most_start_evaluations
-from roundtrip.density.weights import log_joints, weighted_estimate
+from roundtrip.density.sampling import (
+    FIRST_ROUND,
+    MAX_FITTED_DRAWS,
+    SamplingRequest,
+    sample_rows,
+)
+from roundtrip.density.starts import most_start_evaluations, unusual_rows
 from roundtrip.io.progress import scoring_bar
-from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import named_seed
 
 DEFAULT_EVALUATIONS = 20_000
-FIRST_ROUND = 96
-GOOD_EFFICIENCY = 0.2
-"""Efficiency relative to a perfect proposal above which a proposal is not refitted."""
-
-SPARE = 1.3
-"""Factor on the number of draws that the trial estimates, because that estimate is uncertain."""
-
-MAX_REFITS = 12
-SMALLEST_ESS = 5.0
 SAME = 4.0
 """Largest difference, in standard errors, between two estimates of a row that agree."""
 
-LARGEST_LOG_DENSITY = 1e12
-"""Above this, float64 can't resolve the tolerance."""
-
-MAX_FITTED_DRAWS = 2**13
-"""Draws per row that are kept for refitting; later ones only enter the estimate."""
-
+ROWS_OF_NETS = 512
 NUMBERS_PER_CHUNK = 2**25
 """Limits the number of rows that are sampled together, and so the memory."""
 
@@ -101,29 +72,65 @@ def adaptive(
             f"dimensions, got {max_evaluations}"
         )
     x = x.double()
+    bank = prepared.bank(seed)
+    unusual = unusual_rows(model, x, bank)
     with scoring_bar(enabled=verbose) as progress:
-        columns = _sample(model, x, prepared.bank(seed), tol, max_evaluations, seed, progress)
+        task = progress.add_task("scoring", total=len(x))
+        sampling = SamplingRequest(model, bank, tol, max_evaluations, seed)
+        columns: dict[str, Tensor] = {}
+        if prepared.nets and max_evaluations >= smallest + MOST_NET_EVALUATIONS:
+            columns = _by_nets(prepared, x, unusual, sampling, progress, task)
+            sampling = replace(sampling, max_evaluations=max_evaluations - MOST_NET_EVALUATIONS)
+        left = ~columns["converged"] if columns else torch.ones_like(unusual)
+        if left.any():
+            sampled = _sample(sampling, x[left], unusual[left], progress, task)
+            columns = _merged(columns, left, sampled) if columns else sampled
         # For rows that the encoder does not know, a proposal may miss most of p(x) and the
         # diagnostics not show it. Such a row converges only if a second estimate agrees.
-        doubtful = columns.pop("unusual") & columns["converged"]
+        doubtful = unusual & columns["converged"]
         half = max_evaluations // 2
         confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest)
         if confirmable.any():
             other = named_seed(seed, "confirmation")
-            again = _sample(
-                model,
-                x[confirmable],
-                prepared.bank(other),
-                tol,
-                half,
-                other,
-                progress,
-                description="scoring unusual rows again",
-            )
-            _confirm(columns, confirmable, again)
+            again = SamplingRequest(model, prepared.bank(other), tol, half, other)
+            task = progress.add_task("scoring unusual rows again", total=int(confirmable.sum()))
+            second = _sample(again, x[confirmable], unusual[confirmable], progress, task)
+            _confirm(columns, confirmable, second)
         columns["converged"] &= ~doubtful | confirmable
     arrays: dict[str, Any] = {name: column.cpu().numpy() for name, column in columns.items()}
     return DensityEstimate(**arrays, method="adaptive")
+
+
+def _by_nets(
+    prepared: PreparedModel,
+    x: Tensor,
+    unusual: Tensor,
+    request: SamplingRequest,
+    progress: Progress,
+    task: TaskID,
+) -> dict[str, Tensor]:
+    """Estimate the usual rows by nets; the others do not converge."""
+    columns: dict[str, Tensor] = {}
+    for rows in torch.arange(len(x), device=x.device)[~unusual].split(ROWS_OF_NETS):
+        part = by_nets(
+            request.model,
+            x[rows],
+            variance=prepared.net_variance,
+            tol=request.tol,
+            seed=request.seed,
+        )
+        for name, values in part.items():
+            columns.setdefault(name, values.new_zeros(len(x)))[rows] = values
+        progress.advance(task, int(part["converged"].sum()))
+    return columns
+
+
+def _merged(columns: dict[str, Tensor], where: Tensor, new: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the columns with new values of the rows `where`, their evaluations added."""
+    merged = {name: column.clone() for name, column in columns.items()}
+    for name, column in merged.items():
+        column[where] = new[name] + column[where] if name == "n_evaluations" else new[name]
+    return merged
 
 
 def _confirm(columns: dict[str, Tensor], rows: Tensor, again: dict[str, Tensor]) -> None:
@@ -140,21 +147,14 @@ def _confirm(columns: dict[str, Tensor], rows: Tensor, again: dict[str, Tensor])
 
 
 def _sample(
-    model: RoundtripModel,
-    x: Tensor,
-    bank: Bank,
-    tol: float,
-    max_evaluations: int,
-    seed: int,
-    progress: Progress,
-    description: str = "scoring",
+    request: SamplingRequest, x: Tensor, unusual: Tensor, progress: Progress, task: TaskID
 ) -> dict[str, Tensor]:
-    """Estimate all rows, chunk by chunk."""
-    chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // (MAX_FITTED_DRAWS * model.latent_dim)))
+    """Estimate rows by adaptive importance sampling, chunk by chunk."""
+    numbers = MAX_FITTED_DRAWS * request.model.latent_dim
+    chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // numbers))
     parts = []
-    task = progress.add_task(description, total=len(x))
-    for chunk in x.split(chunk_rows):
-        parts.append(_sample_chunk(model, chunk, bank, tol, max_evaluations, seed)[0])
+    for chunk, unusual_chunk in zip(x.split(chunk_rows), unusual.split(chunk_rows), strict=True):
+        parts.append(sample_rows(request, chunk, unusual_chunk)[0])
         progress.advance(task, len(chunk))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
@@ -162,176 +162,7 @@ def _sample(
 def settled_proposal(
     prepared: PreparedModel, x: Tensor, *, tol: float = 0.05, seed: int = 0
 ) -> StudentMixture:
-    """Return the proposal that `adaptive` makes its estimate from, one mixture per row of x."""
-    return _sample_chunk(
-        prepared.model, x.double(), prepared.bank(seed), tol, DEFAULT_EVALUATIONS, seed
-    )[1]
-
-
-@dataclass
-class _Sampling:
-    """State of the rows that are still being sampled."""
-
-    rows: Tensor
-    """Their indices in the chunk."""
-    proposal: StudentMixture
-    log_weights: Tensor
-    """`(rows, n)`, the weight of each draw under the proposal it was drawn from."""
-    first: Tensor
-    """Index of the first draw of each row that enters the estimate."""
-    goal: Tensor
-    """Number of draws at which a row ends; 0 during trials of its proposal."""
-    refits: Tensor
-    draws: Tensor
-    """`(rows, n, latent_dim)`; kept for refitting, like `log_joint` and `history`."""
-    log_joint: Tensor
-    history: list[tuple[StudentMixture, int]] = field(default_factory=list)
-
-    def keep(self, where: Tensor) -> None:
-        """Keep some of the rows only."""
-        self.rows, self.proposal = self.rows[where], self.proposal[where]
-        self.log_weights, self.first = self.log_weights[where], self.first[where]
-        self.goal = self.goal[where]
-        self.refits, self.draws = self.refits[where], self.draws[where]
-        self.log_joint = self.log_joint[where]
-        self.history = [(used[where], n) for used, n in self.history]
-
-    def add(self, draws: Tensor, log_joint: Tensor) -> None:
-        """Add a round of draws from the current proposal."""
-        n_before, n_new = self.log_weights.shape[1], draws.shape[1]
-        log_weights = log_joint - self.proposal.log_prob(draws)
-        self.log_weights = torch.cat([self.log_weights, log_weights], dim=1)
-        if n_before + n_new <= MAX_FITTED_DRAWS:
-            self.draws = torch.cat([self.draws, draws], dim=1)
-            self.log_joint = torch.cat([self.log_joint, log_joint], dim=1)
-            self.history.append((self.proposal, n_new))
-
-    def refit(self, where: Tensor) -> None:
-        """Refit the proposals of some rows to all their draws; a new trial follows."""
-        if not where.any():
-            return
-        draws = self.draws[where]
-        # Draws are weighted by the mixture of all earlier proposals, so that the fit uses all of
-        # them. The small bias of these weights does not enter the estimate.
-        log_used = [used[where].log_prob(draws) + math.log(n) for used, n in self.history]
-        log_weights = self.log_joint[where] - torch.logsumexp(torch.stack(log_used), dim=0)
-        self.proposal = self.proposal.replaced(
-            where, self.proposal[where].refit(draws, log_weights)
-        )
-        self.first = torch.where(where, self.log_weights.shape[1], self.first)
-        self.goal = torch.where(where, 0, self.goal)
-        self.refits = self.refits + where.long()
-
-    def settle(self, where: Tensor, needed: Tensor, budget: int) -> None:
-        """Set the goal of some rows to `needed` draws, the estimated number for the tolerance."""
-        drawn = self.log_weights.shape[1]
-        start = torch.where(self.goal == 0, drawn, self.first)
-        affordable = start + needed <= budget
-        # Rows that can't reach the tolerance count all draws: only the budget stops them.
-        self.first = torch.where(where & affordable, start, self.first)
-        goal = torch.where(affordable, start + needed, budget)
-        self.goal = torch.where(where, goal, self.goal)
-
-
-@torch.no_grad()
-def _sample_chunk(
-    model: RoundtripModel,
-    x: Tensor,
-    bank: Bank,
-    tol: float,
-    max_evaluations: int,
-    seed: int,
-) -> tuple[dict[str, Tensor], StudentMixture]:
-    """Return the columns of a `DensityEstimate` with "unusual", and the last proposals."""
-    generators = row_generators(x.cpu().numpy(), seed)
-    first = first_proposal(model, x, bank)
-    proposal = first.mixture
-    budget = max_evaluations - most_start_evaluations(model)
-    rows = torch.arange(len(x), device=x.device)
-    empty = x.new_empty(len(x), 0)
-    state = _Sampling(
-        rows=rows,
-        proposal=proposal,
-        log_weights=empty,
-        first=torch.zeros_like(rows),
-        goal=torch.zeros_like(rows),
-        refits=torch.zeros_like(rows),
-        draws=x.new_empty(len(x), 0, model.latent_dim),
-        log_joint=empty,
-    )
-    result: dict[str, Tensor] = {"unusual": first.unusual}
-    settled = proposal
-    drawn = 0
-    for n_new in _round_sizes(budget):
-        draws = state.proposal.sample(n_new, [generators[row] for row in state.rows.tolist()])
-        state.add(draws, log_joints(model, x[state.rows], draws))
-        drawn += n_new
-        values = _assess(state.log_weights, state.first)
-        precise, reliable = values["std_error"] <= tol, values.pop("reliable")
-        values["converged"] = precise & reliable
-        values["n_evaluations"] = first.evaluations[state.rows] + drawn
-        at_goal = (state.goal > 0) & (state.goal <= drawn)
-        finished = (at_goal & values["converged"]) | torch.full_like(precise, drawn >= budget)
-        for name, value in values.items():
-            column = result.setdefault(name, value.new_zeros(len(x)))
-            column[state.rows[finished]] = value[finished]
-        among = torch.isin(rows, state.rows[finished])
-        settled = settled.replaced(among, state.proposal[finished])
-        if finished.all():
-            break
-        variance = (drawn - state.first) * values["std_error"].square()  # of one weight
-        undecided = (state.goal == 0) | at_goal
-        poor = (1 / (1 + variance) < GOOD_EFFICIENCY) | ((undecided | precise) & ~reliable)
-        poor &= (state.refits < MAX_REFITS) & torch.full_like(poor, drawn <= MAX_FITTED_DRAWS)
-        needed = torch.nan_to_num(SPARE * variance / tol**2, nan=math.inf)
-        needed = needed.clamp(1, budget + 1).ceil().long()
-        state.settle(undecided & ~poor, needed, budget)
-        state.keep(~finished)
-        state.refit(poor[~finished])
-    return result, settled
-
-
-def _round_sizes(budget: int) -> Iterator[int]:
-    """Yield the number of draws of each round, which grows with the number already made."""
-    spent = 0
-    while spent < budget:
-        size = max(FIRST_ROUND, spent // 3 // FIRST_ROUND * FIRST_ROUND)
-        if budget - spent - size < size:
-            size = budget - spent  # after a refit, a small last round would be the whole estimate
-        yield size
-        spent += size
-
-
-def _assess(log_weights: Tensor, first: Tensor) -> dict[str, Tensor]:
-    """Estimate each row from its draws that count, those from index `first` on."""
-    result: dict[str, Tensor] = {}
-    for start in first.unique().tolist():  # few values, because refits happen between rounds
-        among = first == start
-        counted = log_weights[among, start:]
-        log_density, _, ess = weighted_estimate(counted)
-        k = pareto_k(counted)
-        values = {
-            "log_density": log_density,
-            "std_error": _stratified_std_error(counted),
-            "ess": ess,
-            "pareto_k": k,
-            "reliable": (k <= reliable_k(counted.shape[1]))
-            & (ess >= SMALLEST_ESS)
-            & (log_density.abs() <= LARGEST_LOG_DENSITY),
-        }
-        for name, value in values.items():
-            result.setdefault(name, value.new_zeros(len(first)))[among] = value
-    return result
-
-
-def _stratified_std_error(log_weights: Tensor) -> Tensor:
-    """Return the standard error of the log mean weight of `(rows, n)` draws sorted by component.
-
-    Components are sampled in proportion to their weights, so that only the variance within
-    components counts. Neighbouring draws mostly share a component, and their differences estimate
-    that variance.
-    """
-    n = log_weights.shape[1]
-    relative = n * torch.softmax(log_weights, dim=1)
-    variance = relative.diff(dim=1).square().sum(1) / (2 * (n - 1))
-    return torch.sqrt(variance / n)
+    """Return the proposal of adaptive importance sampling, one mixture per row of x."""
+    x, bank = x.double(), prepared.bank(seed)
+    request = SamplingRequest(prepared.model, bank, tol, DEFAULT_EVALUATIONS, seed)
+    return sample_rows(request, x, unusual_rows(prepared.model, x, bank))[1]

@@ -33,7 +33,7 @@ class FittedDensity:
         self.schema = schema
         self.seed = seed
         self._precise = model.with_precise_encoder()
-        self.prepared = PreparedModel(self._precise if model.has_posterior else model)
+        self.prepared = PreparedModel(self._precise if model.has_posterior else model, nets=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FittedDensity, (self.model, self.schema, self.seed)

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from roundtrip.density.posterior_nets import net_variance
 from roundtrip.density.starts.bank import Bank, make_bank
 from roundtrip.model.core import RoundtripModel
 
@@ -21,17 +22,28 @@ class PreparedModel:
     ----------
     model : RoundtripModel
         Model in evaluation mode, which must not change afterwards.
+    nets : bool, default=False
+        Whether the model is scored so often that the measurement of `net_variance` pays.
     """
 
-    def __init__(self, model: RoundtripModel) -> None:
+    def __init__(self, model: RoundtripModel, *, nets: bool = False) -> None:
         self.model = model
+        self.nets = nets and model.has_posterior
+        self._net_variance: float | None = None
         self._banks: OrderedDict[int, Bank] = OrderedDict()
         self._given: OrderedDict[bytes, PreparedModel] = OrderedDict()
 
     @classmethod
     def precise(cls, model: RoundtripModel) -> "PreparedModel":
         """Prepare a model with a float64 encoder, so that densities do not depend on other rows."""
-        return cls(model.with_precise_encoder() if model.has_posterior else model)
+        return cls(model.with_precise_encoder() if model.has_posterior else model, nets=True)
+
+    @property
+    def net_variance(self) -> float:
+        """Variance of a net over that of random draws, see `posterior_nets.net_variance`."""
+        if self._net_variance is None:
+            self._net_variance = net_variance(self.model)
+        return self._net_variance
 
     def bank(self, seed: int) -> Bank:
         """Return the bank of a seed."""

@@ -25,6 +25,19 @@ def row_generators(rows: np.ndarray, seed: int) -> list[np.random.Generator]:
     return [np.random.Generator(np.random.Philox(key=_hash(row, seed, 16))) for row in rows]
 
 
+def row_keys(rows: np.ndarray, seed: int) -> np.ndarray:
+    """Return a random key for each row, `(rows,)` uint64; quicker than a generator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a, b, c = row_keys(np.array([[1.0], [1.0], [2.0]]), seed=0)
+    >>> bool(a == b), bool(a == c)
+    (True, False)
+    """
+    return np.array([_hash(row, seed, 8) for row in rows], dtype=np.uint64)
+
+
 def seed_of(values: np.ndarray, seed: int) -> int:
     """Return a seed that depends on `seed` and on an array of values.
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.mixture import StudentMixture
-from roundtrip.density.starts.bank import Bank, climbs, unusual_rows
+from roundtrip.density.starts.bank import Bank, climbs
 from roundtrip.density.starts.climbing import climbed_components, most_climb_evaluations
 from roundtrip.density.starts.encoder import ENCODED_EVALUATIONS, encoded_components
 from roundtrip.model.core import RoundtripModel
@@ -28,13 +28,10 @@ class FirstProposal:
         One mixture per row.
     evaluations : Tensor
         Evaluations of G spent on each row, `(rows,)`.
-    unusual : Tensor
-        Mask of the rows that the encoder does not know, `(rows,)` bool.
     """
 
     mixture: StudentMixture
     evaluations: Tensor
-    unusual: Tensor
 
 
 def most_start_evaluations(model: RoundtripModel) -> int:
@@ -42,7 +39,7 @@ def most_start_evaluations(model: RoundtripModel) -> int:
     return most_climb_evaluations(model.latent_dim) if climbs(model) else ENCODED_EVALUATIONS
 
 
-def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> FirstProposal:
+def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor) -> FirstProposal:
     """Return a mixture for each row around likely values of its z.
 
     With an encoder that gives a posterior, the mixture lies around that posterior, and for unusual
@@ -56,6 +53,8 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> FirstProposa
         Rows in scaled units, `(rows, features)`.
     bank : Bank
         Bank of the model.
+    unusual : Tensor
+        Mask of the rows that the encoder does not know, `(rows,)` bool, see `unusual_rows`.
 
     Returns
     -------
@@ -63,7 +62,6 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> FirstProposa
         The mixtures.
     """
     rows, dim = len(x), model.latent_dim
-    unusual = unusual_rows(model, x, bank)
     if climbs(model):
         components, weights, evaluations = climbed_components(model, x, bank)
     else:
@@ -79,6 +77,4 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank) -> FirstProposa
     weights = (1 - PRIOR_SHARE) * weights
     weights = torch.cat([weights, torch.full_like(weights[:, :1], PRIOR_SHARE)], dim=1)
     # Tails are heavier than Gaussian, but in many dimensions not so heavy that most draws are tail.
-    return FirstProposal(
-        StudentMixture(weights, means, factors, df=5.0 + dim), evaluations, unusual
-    )
+    return FirstProposal(StudentMixture(weights, means, factors, df=5.0 + dim), evaluations)

@@ -1,0 +1,64 @@
+"""Randomised nets: points in the unit cube that are spread more evenly than random ones.
+
+The points of a net are those of a Sobol sequence. A random digital shift per row, the same for all
+points of the net, makes each point uniform, so that means over a net are unbiased, and nets with
+other shifts independent.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+NET_SIZE = 64
+_BITS = 30
+_SCRAMBLE_SEED = 0
+
+
+@lru_cache(maxsize=8)
+def _sobol_integers(dim: int) -> Tensor:
+    """Return the digits of the Sobol points, `(NET_SIZE, dim)` int64 below 2**_BITS."""
+    engine = torch.quasirandom.SobolEngine(dim, scramble=True, seed=_SCRAMBLE_SEED)
+    return (engine.draw(NET_SIZE, dtype=torch.float64) * 2**_BITS).long()
+
+
+def shifted_nets(keys: np.ndarray, number: int, dim: int, device: torch.device) -> Tensor:
+    """Return one net per row, `(rows, NET_SIZE, dim)` float64 in the open unit cube.
+
+    Parameters
+    ----------
+    keys : numpy.ndarray
+        Random key of each row, `(rows,)` uint64, see `row_keys`.
+    number : int
+        Number of the net. Nets of other numbers or keys are independent.
+    dim : int
+        Dimension of the cube.
+    device : torch.device
+        Device of the result.
+
+    Returns
+    -------
+    Tensor
+        The points.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> keys = np.array([1, 2], dtype=np.uint64)
+    >>> shifted_nets(keys, 0, 3, torch.device("cpu")).shape
+    torch.Size([2, 64, 3])
+    """
+    column = np.arange(number * dim, (number + 1) * dim, dtype=np.uint64)
+    shifts = _mixed(_mixed(keys)[:, None] + _mixed(column)) >> np.uint64(64 - _BITS)
+    shift = torch.from_numpy(shifts.astype(np.int64)).to(device)
+    digits = _sobol_integers(dim).to(device) ^ shift[:, None]
+    return (digits.double() + 0.5) / 2**_BITS
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """Return pseudo-random integers, the output function of the generator SplitMix64."""
+    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -1,0 +1,76 @@
+"""Densities by nets from the encoder's posterior."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from oracles import LinearModel, with_wide_posterior
+
+from roundtrip.density.adaptive import adaptive
+from roundtrip.density.nets import shifted_nets
+from roundtrip.density.posterior_nets import EncoderProposal, by_nets, net_variance
+from roundtrip.density.prepared import PreparedModel
+
+CPU = torch.device("cpu")
+
+
+def test_density_of_the_draws_is_the_one_they_are_weighted_by():
+    """The mean of f / q over draws from q is the integral of f, here of a normal density."""
+    oracle = LinearModel(3, 4)
+    model = with_wide_posterior(oracle, width=1.0)
+    x = torch.from_numpy(oracle.points(200))
+    proposal = EncoderProposal.of(model, x)
+    keys = np.arange(200, dtype=np.uint64)
+    z, log_prob = proposal.draws(shifted_nets(keys, 0, 4, CPU))
+    target = torch.distributions.MultivariateNormal(
+        proposal.mean + 0.3 * proposal.factor.sum(-1), scale_tril=proposal.factor
+    )
+    ratio = torch.exp(target.log_prob(z.movedim(1, 0)).movedim(0, 1) - log_prob).mean(dim=1)
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / math.sqrt(200)
+
+
+@pytest.mark.parametrize("width", [0.8, 1.0, 1.3])
+@pytest.mark.parametrize("dim", [2, 6])
+def test_standard_errors_are_calibrated_and_means_unbiased(dim, width):
+    oracle = LinearModel(dim, dim + 3)
+    model = with_wide_posterior(oracle, width)
+    points = oracle.points(2000)
+    x = torch.from_numpy(points)
+    variance = net_variance(model)
+    result = by_nets(model, x, variance=variance, tol=0.05, seed=0)
+    converged = result["converged"].numpy()
+    error = (result["log_density"].numpy() - oracle.log_density(points))[converged]
+    std_error = result["std_error"].numpy()[converged]
+    assert 0.01 < variance < 0.6
+    assert converged.mean() > 0.95
+    assert (std_error <= 0.05).all()
+    assert 0.75 < (error / std_error).std() < 1.25
+    assert (np.abs(error / std_error) > 4).mean() <= 0.01
+    assert abs(error.mean()) < 0.003
+
+
+def test_most_rows_need_one_or_two_nets_and_the_others_another_method():
+    oracle = LinearModel(6, 9)
+    good, poor = (with_wide_posterior(oracle, width) for width in (1.1, 0.4))
+    points = oracle.points(300)
+    x = torch.from_numpy(points)
+    exact = oracle.log_density(points)
+    for model, most in ((good, 129), (poor, math.inf)):
+        result = adaptive(
+            PreparedModel(model, nets=True), x, tol=0.05, max_evaluations=20_000, seed=0
+        )
+        assert np.median(result.n_evaluations) <= most
+        assert result.converged.mean() > 0.99
+        assert (np.abs((result.log_density - exact) / result.std_error) > 4).mean() <= 0.01
+
+
+def test_evaluations_of_both_methods_are_added_and_kept_within_the_budget():
+    oracle = LinearModel(6, 9)
+    model = with_wide_posterior(oracle, 0.4)
+    x = torch.from_numpy(oracle.points(50))
+    prepared = PreparedModel(model, nets=True)
+    result = adaptive(prepared, x, tol=1e-4, max_evaluations=2000, seed=0)
+    assert (result.n_evaluations <= 2000).all()
+    assert (result.n_evaluations > 1000).all()
+    assert not result.converged.any()
