@@ -419,6 +419,38 @@ def test_help_does_not_import_torch():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit none.csv -o x.rt",
+        "fit . -o x.rt",
+        "fit {table} -o no/such/folder/x.rt",
+        "fit {table} -o x.foo",
+        "score none.rt {table}",
+        "score {table} none.csv",
+        "score {table} {table} -o x.foo",
+        "detect none.rt {table}",
+        "sample none.rt -n 3",
+        "info none.rt",
+        "generate none.rt -o x.png",
+    ],
+)
+def test_errors_about_files_do_not_wait_for_torch(command, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("a,b\n1,2\n")
+    code = (
+        "import sys, roundtrip.cli\n"
+        "try: roundtrip.cli.main()\n"
+        "except SystemExit as end: sys.exit(99 if 'torch' in sys.modules else end.code)"
+    )
+    words = command.format(table=table).split()
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+
+
 def test_module_is_the_command_line_and_names_its_parts():
     done = subprocess.run(
         [sys.executable, "-m", "roundtrip", "--version"], capture_output=True, text=True

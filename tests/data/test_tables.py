@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 
 from roundtrip.data.tables import (
-    OUTPUT_SUFFIXES,
-    check_output,
     read_columns,
     read_table,
     write_table,
 )
 from roundtrip.io.atomic import atomic_write, check_writable
+from roundtrip.io.paths import OUTPUT_SUFFIXES, check_output
 
 # Numbers that a reader or writer of fewer than 17 digits would change.
 ARRAY = np.array([[0.1 + 0.2, 1e-300, -3.0], [1 / 3, 123456789.123456789, 2.0**60]])

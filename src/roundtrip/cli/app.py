@@ -7,6 +7,7 @@ mistake gives one line ``error: ...`` and exit code 2.
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from roundtrip import __version__
+from roundtrip.io import paths
 
 # torch and pandas take seconds to import: each command imports them, so that --help is fast.
 if TYPE_CHECKING:
@@ -50,9 +52,30 @@ app = typer.Typer(
     add_completion=False,
 )
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `fit` wrote.")]
+
+def _named(check: Callable[[Path], None]) -> Callable[[Path], Path]:
+    """Return a callback that checks a file as soon as the command line is read."""
+
+    def checked(path: Path) -> Path:
+        check(path)
+        return path
+
+    return checked
+
+
+ModelFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="Model file that `fit` wrote.", callback=_named(paths.check_file)
+    ),
+]
 TABLES = ".csv, .tsv (both also .gz), .parquet, .npy"
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"Table: {TABLES} or .npz.")]
+DataFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help=f"Table: {TABLES} or .npz.", callback=_named(paths.check_input)
+    ),
+]
 TableOutput = Annotated[
     Path | None,
     typer.Option("--output", "-o", help=f"File to write: {TABLES}; csv to stdout by default."),
@@ -87,10 +110,8 @@ def roundtrip(
 
 def check_output(output: Path | None, data: Path | None = None) -> None:
     """Raise a `ValueError` before a long run if the output can't be written or is the input."""
-    from roundtrip.data import tables
-
     if output is not None:
-        tables.check_output(output)
+        paths.check_output(output)
         if data is not None and output.resolve() == data.resolve():
             raise ValueError(f"{output} is the input: writing it would destroy the data")
 

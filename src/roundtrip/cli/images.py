@@ -16,6 +16,7 @@ from roundtrip.cli.app import (
     load_density,
     write,
 )
+from roundtrip.io.atomic import atomic_write, check_writable
 
 
 @app.command()
@@ -41,14 +42,14 @@ def generate(
     Example:
       roundtrip generate digits.rt --per-class 25 --sort likelihood -o grid.png
     """
-    from roundtrip.io.atomic import atomic_write, check_writable
-    from roundtrip.plots import image_grid
-    from roundtrip.reproduce.generation import generate_images
-
     check_writable(output)
     if output.suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"{output}: the name of a picture ends in .png, .svg or .pdf")
     check_output(table)
+
+    from roundtrip.plots import image_grid
+    from roundtrip.reproduce.generation import generate_images
+
     estimator = load_density(model, device)
     estimator.set_params(verbose=0 if quiet else 1)
     result = generate_images(estimator, per_class, sort=sort, random_state=seed)

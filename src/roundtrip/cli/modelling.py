@@ -22,6 +22,7 @@ from roundtrip.cli.app import (
     write,
 )
 from roundtrip.cli.facts import density_facts, detector_facts, print_facts, readable
+from roundtrip.io.atomic import check_writable
 
 if TYPE_CHECKING:
     from roundtrip.estimator import Roundtrip
@@ -83,12 +84,6 @@ def fit(
       roundtrip fit people.csv -o people.rt --columns height,weight --seed 1
       roundtrip fit digits.npz --context y -o digits.rt
     """
-    from roundtrip import Roundtrip, RoundtripDetector
-    from roundtrip.data.context import Context
-    from roundtrip.data.images import are_images
-    from roundtrip.data.tables import read_columns, read_table
-    from roundtrip.io.atomic import check_writable
-
     if output.suffix != MODEL_SUFFIX:
         raise ValueError(f"{output}: the name of a model file ends in {MODEL_SUFFIX}")
     check_writable(output)
@@ -126,6 +121,12 @@ def fit(
     both = set(names or ()) & set(conditioned or ())
     if both:
         raise ValueError(f"--columns and --context both name {', '.join(sorted(both))}")
+
+    from roundtrip import Roundtrip, RoundtripDetector
+    from roundtrip.data.context import Context
+    from roundtrip.data.images import are_images
+    from roundtrip.data.tables import read_columns, read_table
+
     conditions = None
     if conditioned is not None:
         conditions = read_columns(data, conditioned)

@@ -58,13 +58,14 @@ def detect(
       roundtrip fit train.csv --outliers -o detector.rt
       roundtrip detect detector.rt new.csv --top 20 -o scores.csv
     """
+    check_output(output, data)
+
     import pandas as pd
 
     from roundtrip import Roundtrip, RoundtripClassifier, RoundtripDetector, load
     from roundtrip.outliers.conformal import conformal_p_value, discovered
     from roundtrip.parameters import check_number
 
-    check_output(output, data)
     check_number("--rate", rate, above=0, below=1)
     detector = load(model, device=device)
     if isinstance(detector, RoundtripClassifier):

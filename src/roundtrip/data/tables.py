@@ -12,15 +12,19 @@ import numpy as np
 import pandas as pd
 import pyarrow.csv
 
-from roundtrip.io.atomic import atomic_write, check_writable
+from roundtrip.io.atomic import atomic_write
+from roundtrip.io.paths import (
+    INPUT_SUFFIXES,
+    OUTPUT_SUFFIXES,
+    TEXT_SUFFIXES,
+    check_input,
+    known_suffix,
+)
 
 Table = pd.DataFrame | np.ndarray
 T = TypeVar("T")
 
-TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 IMAGES_NDIM = 4
-INPUT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npy", ".npz")
-OUTPUT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npy")
 
 
 def read_table(
@@ -114,13 +118,8 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataF
 def _reading(path: str | os.PathLike[str], read: Callable[[Path, str], T]) -> T:
     """Call `read` with an existing file and its suffix; every error names the file."""
     path = Path(path)
-    suffix = _suffix(path, INPUT_SUFFIXES)
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a file")
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty")
+    check_input(path)
+    suffix = known_suffix(path, INPUT_SUFFIXES)
     try:
         return read(path, suffix)
     except Exception as error:  # every parser has its own kinds of error for a damaged file
@@ -138,7 +137,7 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
         A csv, tsv (also ``.gz``), parquet or npy file. An array is written to text without a
         header and to parquet with the column names x0, x1, ...
     """
-    suffix = _suffix(Path(path), OUTPUT_SUFFIXES)
+    suffix = known_suffix(Path(path), OUTPUT_SUFFIXES)
     images = table.ndim == IMAGES_NDIM
     if images and suffix != ".npy":
         raise ValueError(f"{path}: images are written to .npy files")
@@ -163,19 +162,6 @@ def write_text(table: Table, file: TextIO | Path, suffix: str = ".csv") -> None:
         index=False,
         compression="gzip" if suffix.endswith(".gz") else None,
     )
-
-
-def check_output(path: str | os.PathLike[str]) -> None:
-    """Raise the error that `write_table` would raise for this path, before any work is done."""
-    _suffix(Path(path), OUTPUT_SUFFIXES)
-    check_writable(path)
-
-
-def _suffix(path: Path, supported: Collection[str]) -> str:
-    for suffix in supported:
-        if path.name.lower().endswith(suffix):
-            return suffix
-    raise ValueError(f"{path} has an unknown format: supported are {', '.join(supported)}")
 
 
 def _separator(suffix: str) -> str:
