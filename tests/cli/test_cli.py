@@ -448,7 +448,8 @@ def test_errors_about_files_do_not_wait_for_torch(command, tmp_path):
         [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_module_is_the_command_line_and_names_its_parts():

@@ -76,15 +76,20 @@ def adaptive(
     unusual = unusual_rows(model, x, bank)
     with scoring_bar(enabled=verbose) as progress:
         task = progress.add_task("scoring", total=len(x))
-        sampling = SamplingRequest(model, bank, tol, max_evaluations, seed)
+        request = SamplingRequest(model, bank, tol, max_evaluations, seed)
         columns: dict[str, Tensor] = {}
+        spent = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+        left = torch.ones_like(unusual)
         if prepared.nets and max_evaluations >= smallest + MOST_NET_EVALUATIONS:
-            columns = _by_nets(prepared, x, unusual, sampling, progress, task)
-            sampling = replace(sampling, max_evaluations=max_evaluations - MOST_NET_EVALUATIONS)
-        left = ~columns["converged"] if columns else torch.ones_like(unusual)
-        if left.any():
-            sampled = _sample(sampling, x[left], unusual[left], progress, task)
-            columns = _merged(columns, left, sampled) if columns else sampled
+            columns = _by_nets(prepared, x, ~unusual, request, progress, task)
+            spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
+        for used in spent[left].unique().tolist():  # few values: rows leave the nets early or late
+            among = left & (spent == used)
+            rest = replace(request, max_evaluations=max_evaluations - used)
+            sampled = _sample(rest, x[among], unusual[among], progress, task)
+            sampled["n_evaluations"] += used
+            for name, values in sampled.items():
+                columns.setdefault(name, values.new_zeros(len(x)))[among] = values
         # For rows that the encoder does not know, a proposal may miss most of p(x) and the
         # diagnostics not show it. Such a row converges only if a second estimate agrees.
         doubtful = unusual & columns["converged"]
@@ -104,14 +109,20 @@ def adaptive(
 def _by_nets(
     prepared: PreparedModel,
     x: Tensor,
-    unusual: Tensor,
+    usual: Tensor,
     request: SamplingRequest,
     progress: Progress,
     task: TaskID,
 ) -> dict[str, Tensor]:
-    """Estimate the usual rows by nets; the others do not converge."""
-    columns: dict[str, Tensor] = {}
-    for rows in torch.arange(len(x), device=x.device)[~unusual].split(ROWS_OF_NETS):
+    """Estimate the usual rows by nets; all others count as not converged."""
+    rows_of_x = torch.arange(len(x), device=x.device)
+    columns = {
+        "converged": torch.zeros_like(usual),
+        "n_evaluations": torch.zeros_like(rows_of_x),
+    }
+    if not usual.any():
+        return columns
+    for rows in rows_of_x[usual].split(ROWS_OF_NETS):
         part = by_nets(
             request.model,
             x[rows],
@@ -123,14 +134,6 @@ def _by_nets(
             columns.setdefault(name, values.new_zeros(len(x)))[rows] = values
         progress.advance(task, int(part["converged"].sum()))
     return columns
-
-
-def _merged(columns: dict[str, Tensor], where: Tensor, new: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the columns with new values of the rows `where`, their evaluations added."""
-    merged = {name: column.clone() for name, column in columns.items()}
-    for name, column in merged.items():
-        column[where] = new[name] + column[where] if name == "n_evaluations" else new[name]
-    return merged
 
 
 def _confirm(columns: dict[str, Tensor], rows: Tensor, again: dict[str, Tensor]) -> None:

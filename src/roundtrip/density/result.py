@@ -21,8 +21,8 @@ class DensityEstimate:
     ess : numpy.ndarray
         Effective sample sizes, `(rows,)`; NaN for Laplace.
     n_evaluations : numpy.ndarray
-        Evaluations of G per row, `(rows,)` int64. Not counted are those that all rows share, and
-        the 120 gradient steps of rows that the encoder does not know.
+        Evaluations of G per row, `(rows,)` int64, where a gradient counts as three. Not counted are
+        those that all rows share.
     pareto_k : numpy.ndarray
         Tail shapes of the importance weights, `(rows,)`. Above 0.7, or 1 - 1/log10(draws) if that
         is less, the estimate and its standard error are unreliable. NaN for Laplace.

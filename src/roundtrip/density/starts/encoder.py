@@ -21,6 +21,13 @@ USUAL_PLACE_SHARE, UNUSUAL_PLACE_SHARE = 0.05, 0.4
 
 PLACE_WIDTHS = (0.05, 0.3)
 CLIMB_STEPS, CLIMB_RATE = 60, 0.2
+CLIMBS_PER_CALL = 64
+GRADIENT_EVALUATIONS = 3
+"""Evaluations of G that take as long as a value with its gradient."""
+
+STARTS = 2
+CLIMB_EVALUATIONS = STARTS * CLIMB_STEPS * GRADIENT_EVALUATIONS
+"""Evaluations of G that the climbs of an unusual row take."""
 
 
 def encoded_components(
@@ -65,7 +72,7 @@ def encoded_components(
         factor = factor.expand(len(x), -1, -1)
         scales, shares = POINT_SCALES, POINT_SHARES
     components = [(mean, scale * factor) for scale in scales]
-    places = torch.stack([mean, mean], dim=1)
+    places = torch.stack([mean] * STARTS, dim=1)
     if unusual.any():
         starts = torch.stack([mean[unusual], best_of_bank(model, x[unusual], bank)], dim=1)
         places[unusual] = _climbed(model, x[unusual], starts)
@@ -103,4 +110,4 @@ def _climbed(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
         return best
 
     joined = torch.cat([x.repeat_interleave(starts, dim=0), z.flatten(0, 1)], dim=1)
-    return map_blocks(of_block, joined, ROWS_PER_ENCODER_CALL).view(rows, starts, dim)
+    return map_blocks(of_block, joined, CLIMBS_PER_CALL).view(rows, starts, dim)

@@ -8,7 +8,11 @@ from torch import Tensor
 from roundtrip.density.mixture import StudentMixture
 from roundtrip.density.starts.bank import Bank, climbs
 from roundtrip.density.starts.climbing import climbed_components, most_climb_evaluations
-from roundtrip.density.starts.encoder import ENCODED_EVALUATIONS, encoded_components
+from roundtrip.density.starts.encoder import (
+    CLIMB_EVALUATIONS,
+    ENCODED_EVALUATIONS,
+    encoded_components,
+)
 from roundtrip.model.core import RoundtripModel
 
 FARTHEST_START = 1e3
@@ -36,7 +40,9 @@ class FirstProposal:
 
 def most_start_evaluations(model: RoundtripModel) -> int:
     """Return the largest number of evaluations of G per row that `first_proposal` takes."""
-    return most_climb_evaluations(model.latent_dim) if climbs(model) else ENCODED_EVALUATIONS
+    if climbs(model):
+        return most_climb_evaluations(model.latent_dim)
+    return ENCODED_EVALUATIONS + CLIMB_EVALUATIONS
 
 
 def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor) -> FirstProposal:
@@ -66,7 +72,7 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor
         components, weights, evaluations = climbed_components(model, x, bank)
     else:
         components, weights = encoded_components(model, x, bank, unusual)
-        evaluations = torch.full((rows,), ENCODED_EVALUATIONS, device=x.device)
+        evaluations = ENCODED_EVALUATIONS + CLIMB_EVALUATIONS * unusual.long()
     prior_mean, prior_factor = (part.to(x.device) for part in model.prior.moments())
     components.append((prior_mean.expand(rows, dim), prior_factor.expand(rows, dim, dim)))
     means, factors = (torch.stack(part, dim=1) for part in zip(*components, strict=True))
