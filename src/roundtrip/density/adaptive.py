@@ -3,6 +3,7 @@
 Rows that the encoder does not know are estimated twice, and converge if both estimates agree.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -80,7 +81,8 @@ def adaptive(
         columns: dict[str, Tensor] = {}
         spent = torch.zeros(len(x), dtype=torch.int64, device=x.device)
         left = torch.ones_like(unusual)
-        if prepared.nets and max_evaluations >= smallest + MOST_NET_EVALUATIONS:
+        affordable = max_evaluations >= smallest + MOST_NET_EVALUATIONS
+        if affordable and prepared.nets and math.isfinite(prepared.net_variance):
             columns = _by_nets(prepared, x, ~unusual, request, progress, task)
             spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
         for used in spent[left].unique().tolist():  # few values: rows leave the nets early or late

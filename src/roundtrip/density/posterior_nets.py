@@ -1,10 +1,10 @@
 """Quasi-Monte Carlo from the encoder's posterior: quick estimates of rows that the encoder knows.
 
-Draws come from Gaussians of several widths around q(z | x) and from the prior, at the points of
-randomised nets. A net has a fraction of the variance of as many random draws. This fraction is
-measured on samples of the model itself, which also says how many nets a row needs, so that no
-trial is made: one net serves most rows, others get more. Rows whose weights are too uneven for a
-few nets are left to `adaptive`.
+Draws come from Gaussians of several widths around q(z | x), and from a Student t distribution as
+wide as the prior, at the points of randomised nets. A net has a fraction of the variance of as many
+random draws. This fraction is measured on samples of the model itself. The first net of a row says
+how many it needs. Rows whose weights are too uneven for a few nets are left to adaptive sampling,
+and so are all rows of a model whose weights have heavy tails.
 """
 
 import math
@@ -17,6 +17,7 @@ from torch import Tensor
 from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.density.diagnostics import pareto_k, reliable_k
 from roundtrip.density.nets import NET_SIZE, shifted_nets
+from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.density.randomness import row_keys
 from roundtrip.density.weights import log_joints, weighted_estimate
 from roundtrip.model.core import RoundtripModel
@@ -25,19 +26,26 @@ from roundtrip.parameters import named_seed
 SCALES, SHARES = (1.0, 1.3, 2.0), (0.7, 0.24, 0.06)
 """Widths of the Gaussians in units of the posterior, and their shares."""
 
-PRIOR_SHARE, PRIOR_SCALE = 0.03, 1.1
-"""Share and width of the prior, which bounds the weights."""
+WIDE_SHARE = 0.03
+"""Share of a Student t with 2 degrees of freedom, with mean and scale those of the prior. Its tails
+are heavier than those of a prior, so that it bounds the weights."""
 
 MOST_NETS = 12
 MOST_NET_EVALUATIONS = 1 + MOST_NETS * NET_SIZE
 SPARE = 1.1
+NETS_AFTER_HEAVY_TAIL = 3
+"""Fewest nets of a row whose first net looks unreliable: with more draws that is mostly chance."""
+
+HEAVIEST_TAIL = 0.4
+"""Largest median Pareto k of the rows that a model generates at which nets are used."""
+
 MEASURED_ROWS, MEASURED_NETS = 64, 4
 """Samples of the model and nets of each that measure the variance of a net."""
 
 
 @dataclass(frozen=True)
 class EncoderProposal:
-    """Gaussians of several widths around the posterior of each row, and the prior.
+    """Gaussians of several widths around the posterior of each row, and a Student t.
 
     Attributes
     ----------
@@ -64,7 +72,7 @@ class EncoderProposal:
         both = map_blocks(flat, x, ROWS_PER_ENCODER_CALL).double()
         mean, factor = both.tensor_split([dim], dim=1)
         prior_mean, prior_factor = (part.to(x.device) for part in model.prior.moments())
-        return cls(mean, factor.unflatten(1, (dim, dim)), prior_mean, PRIOR_SCALE * prior_factor)
+        return cls(mean, factor.unflatten(1, (dim, dim)), prior_mean, prior_factor)
 
     def __getitem__(self, rows: Tensor) -> "EncoderProposal":
         """Return the proposals of some of the rows."""
@@ -89,25 +97,29 @@ class EncoderProposal:
         """
         dim = self.mean.shape[1]
         scales = cube.new_tensor(SCALES)
-        shares = (1 - PRIOR_SHARE) * cube.new_tensor(SHARES)
-        component = torch.searchsorted(shares.cumsum(0), cube[..., 0].contiguous())
-        from_prior = (component == len(scales))[..., None]
-        normal = torch.special.ndtri(cube[..., 1:])
+        shares = (1 - WIDE_SHARE) * cube.new_tensor(SHARES)
+        choice, normal = cube[..., 0].contiguous(), torch.special.ndtri(cube[..., 1:])
+        component = torch.searchsorted(shares.cumsum(0), choice)
         offset = normal * scales[component.clamp_max(len(scales) - 1)][..., None]
+        # Half a chi-square with 2 degrees of freedom is exponential.
+        exponential = -torch.log(((1 - choice) / WIDE_SHARE).clamp_max(1 - 2**-30))[..., None]
         z = torch.where(
-            from_prior,
+            (component == len(scales))[..., None],
             # A product per row, which does not depend on the number of rows.
-            self.prior_mean + normal @ self.prior_factor.mT.expand(len(normal), -1, -1),
+            self.prior_mean
+            + (normal / exponential.sqrt()) @ self.prior_factor.mT.expand(len(normal), -1, -1),
             self.mean[:, None] + offset @ self.factor.mT,
         )
         inside = _squared_distances(z - self.mean[:, None], self.factor)
-        outside = _squared_distances(z - self.prior_mean, self.prior_factor)
         log_det = self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)[:, None, None]
-        around = shares.log() - dim * scales.log() - log_det
+        around = shares.log() - dim * scales.log() - log_det - 0.5 * dim * math.log(2 * math.pi)
         parts = around - 0.5 * inside[..., None] / scales.square()
-        prior = math.log(PRIOR_SHARE) - self.prior_factor.diagonal().log().sum() - 0.5 * outside
-        log_prob = torch.logsumexp(torch.cat([parts, prior[..., None]], dim=-1), dim=-1)
-        return z, log_prob - 0.5 * dim * math.log(2 * math.pi)
+        standard = torch.linalg.solve_triangular(
+            self.prior_factor, (z - self.prior_mean).mT, upper=False
+        ).mT
+        wide = student_t_log_prob(standard, df=2.0) - self.prior_factor.diagonal().log().sum()
+        parts = torch.cat([parts, math.log(WIDE_SHARE) + wide[..., None]], dim=-1)
+        return z, torch.logsumexp(parts, dim=-1)
 
 
 def _squared_distances(centred: Tensor, factor: Tensor) -> Tensor:
@@ -119,7 +131,8 @@ def _squared_distances(centred: Tensor, factor: Tensor) -> Tensor:
 def net_variance(model: RoundtripModel) -> float:
     """Return the variance of the mean weight of a net over that of `NET_SIZE` random draws.
 
-    It is measured on rows that the model generates: some 16,000 evaluations of G.
+    It is measured on rows that the model generates: some 16,000 evaluations of G. The result is
+    infinite if their weights have such heavy tails that a few nets would miss the largest.
     """
     rng = np.random.default_rng(named_seed(0, "net variance"))
     z = model.prior.sample(MEASURED_ROWS, rng).to(model.device)
@@ -130,6 +143,8 @@ def net_variance(model: RoundtripModel) -> float:
     nets = torch.stack(
         [_log_weights(model, x, proposal, keys, number) for number in range(MEASURED_NETS)], dim=1
     )
+    if not pareto_k(nets.flatten(1)).nanmedian() <= HEAVIEST_TAIL:
+        return math.inf
     weights = torch.exp(nets - nets.amax((1, 2), keepdim=True))
     weights = weights / weights.mean((1, 2), keepdim=True)
     between = weights.mean(2).var(dim=1) * NET_SIZE
@@ -182,20 +197,24 @@ def by_nets(
         log_density, std_error, ess = weighted_estimate(log_weights)
         std_error = std_error * math.sqrt(variance)
         k = pareto_k(log_weights)
+        precise, reliable = std_error <= tol, k <= reliable_k(n)
+        if not number:
+            needed = torch.nan_to_num(SPARE * (std_error / tol).square(), nan=math.inf)
+            needed = torch.where(precise, 1, needed.clamp_max(1e6).ceil()).long()
+            needed = torch.where(reliable, needed, needed.clamp_min(NETS_AFTER_HEAVY_TAIL))
+        ends = needed <= number + 1
         values = {
             "log_density": log_density,
             "std_error": std_error,
             "ess": ess,
             "pareto_k": k,
-            "converged": (std_error <= tol) & (k <= reliable_k(n)) & (number + 1 >= needed),
+            "converged": ends & precise & reliable,
             "n_evaluations": torch.full_like(rows, n + 1),
         }
         for name, value in values.items():
             result.setdefault(name, value.new_zeros(len(x)))[rows] = value
-        if not number:
-            needed = torch.nan_to_num(SPARE * (std_error / tol).square(), nan=math.inf)
-            needed = torch.where(std_error <= tol, 1, needed.clamp_max(1e6).ceil()).long()
-        stays = ~values["converged"] & (needed <= MOST_NETS)
+        # More nets until the tail looks harmless would favour rows that miss their largest weights.
+        stays = (needed <= MOST_NETS) & (~ends | (reliable & ~precise))
         rows, log_weights, needed = rows[stays], log_weights[stays], needed[stays]
         if not len(rows):
             break
