@@ -53,7 +53,7 @@ app = typer.Typer(
 )
 
 
-def _named(check: Callable[[Path], None]) -> Callable[[Path], Path]:
+def _checked_by(check: Callable[[Path], None]) -> Callable[[Path], Path]:
     """Return a callback that checks a file as soon as the command line is read."""
 
     def checked(path: Path) -> Path:
@@ -66,14 +66,14 @@ def _named(check: Callable[[Path], None]) -> Callable[[Path], Path]:
 ModelFile = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="Model file that `fit` wrote.", callback=_named(paths.check_file)
+        metavar="MODEL", help="Model file that `fit` wrote.", callback=_checked_by(paths.check_file)
     ),
 ]
 TABLES = ".csv, .tsv (both also .gz), .parquet, .npy"
 DataFile = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help=f"Table: {TABLES} or .npz.", callback=_named(paths.check_input)
+        metavar="DATA", help=f"Table: {TABLES} or .npz.", callback=_checked_by(paths.check_input)
     ),
 ]
 TableOutput = Annotated[

@@ -29,7 +29,7 @@ DEFAULT_EVALUATIONS = 20_000
 SAME = 4.0
 """Largest difference, in standard errors, between two estimates of a row that agree."""
 
-ROWS_OF_NETS = 512
+NET_ROWS_PER_CHUNK = 512
 NUMBERS_PER_CHUNK = 2**25
 """Limits the number of rows that are sampled together, and so the memory."""
 
@@ -69,8 +69,7 @@ def adaptive(
     smallest = most_start_evaluations(model) + FIRST_ROUND
     if max_evaluations < smallest:
         raise ValueError(
-            f"max_evaluations must be at least {smallest} for {model.latent_dim} latent "
-            f"dimensions, got {max_evaluations}"
+            f"max_evaluations must be at least {smallest} for this model, got {max_evaluations}"
         )
     x = x.double()
     bank = prepared.bank(seed)
@@ -124,7 +123,7 @@ def _by_nets(
     }
     if not usual.any():
         return columns
-    for rows in rows_of_x[usual].split(ROWS_OF_NETS):
+    for rows in rows_of_x[usual].split(NET_ROWS_PER_CHUNK):
         part = by_nets(
             request.model,
             x[rows],

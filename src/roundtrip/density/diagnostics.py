@@ -5,6 +5,10 @@ import math
 import torch
 from torch import Tensor
 
+SMALLEST_ESS = 5.0
+LARGEST_LOG_DENSITY = 1e12
+"""Above this, float64 can't resolve a tolerance."""
+
 
 def pareto_k(log_weights: Tensor) -> Tensor:
     """Fit a generalised Pareto distribution to the largest weights of each row; return its shape.
@@ -48,6 +52,24 @@ def reliable_k(n: int) -> float:
     (0.5, 0.7)
     """
     return min(1 - 1 / math.log10(max(n, 2)), 0.7)
+
+
+def reliable(log_density: Tensor, ess: Tensor, k: Tensor, n: int) -> Tensor:
+    """Return whether estimates from n weights and their standard errors are reliable, `(rows,)`.
+
+    Parameters
+    ----------
+    log_density, ess, k : Tensor
+        Estimates, effective sample sizes and Pareto k, `(rows,)`.
+    n : int
+        Number of weights per row.
+
+    Returns
+    -------
+    Tensor
+        A mask.
+    """
+    return (k <= reliable_k(n)) & (ess >= SMALLEST_ESS) & (log_density.abs() <= LARGEST_LOG_DENSITY)
 
 
 def _fit_shape(tail: Tensor) -> Tensor:

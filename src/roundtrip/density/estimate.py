@@ -9,14 +9,13 @@ from torch import Tensor
 
 from roundtrip.data import Rows
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive
-from roundtrip.density.diagnostics import reliable_k
+from roundtrip.density.diagnostics import LARGEST_LOG_DENSITY, SMALLEST_ESS, reliable_k
 from roundtrip.density.importance import importance
 from roundtrip.density.laplace import laplace
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
 from roundtrip.density.randomness import seed_of
 from roundtrip.density.result import DensityEstimate
-from roundtrip.density.sampling import LARGEST_LOG_DENSITY, SMALLEST_ESS
 from roundtrip.exceptions import DensityWarning, warn_user
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA

@@ -14,12 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
-from roundtrip.density.diagnostics import pareto_k, reliable_k
+from roundtrip.density.diagnostics import pareto_k, reliable
 from roundtrip.density.nets import NET_SIZE, shifted_nets
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.density.randomness import row_keys
-from roundtrip.density.weights import log_joints, weighted_estimate
+from roundtrip.density.weights import encoded_posterior, log_joints, weighted_estimate
 from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import named_seed
 
@@ -31,8 +30,12 @@ WIDE_SHARE = 0.03
 are heavier than those of a prior, so that it bounds the weights."""
 
 MOST_NETS = 12
+"""Nets of a row; a row that needs more is left to adaptive sampling."""
+
 MOST_NET_EVALUATIONS = 1 + MOST_NETS * NET_SIZE
 SPARE = 1.1
+"""Factor on the number of nets that the first one estimates."""
+
 NETS_AFTER_HEAVY_TAIL = 3
 """Fewest nets of a row whose first net looks unreliable: with more draws that is mostly chance."""
 
@@ -63,16 +66,8 @@ class EncoderProposal:
     @classmethod
     def of(cls, model: RoundtripModel, x: Tensor) -> "EncoderProposal":
         """Return the proposal of each row of x."""
-        dim = model.latent_dim
-
-        def flat(block: Tensor) -> Tensor:
-            mean, factor = model.posterior(block)
-            return torch.cat([mean, factor.flatten(1)], dim=1)
-
-        both = map_blocks(flat, x, ROWS_PER_ENCODER_CALL).double()
-        mean, factor = both.tensor_split([dim], dim=1)
         prior_mean, prior_factor = (part.to(x.device) for part in model.prior.moments())
-        return cls(mean, factor.unflatten(1, (dim, dim)), prior_mean, prior_factor)
+        return cls(*encoded_posterior(model, x), prior_mean, prior_factor)
 
     def __getitem__(self, rows: Tensor) -> "EncoderProposal":
         """Return the proposals of some of the rows."""
@@ -110,21 +105,19 @@ class EncoderProposal:
             + (normal / exponential.sqrt()) @ self.prior_factor.mT.expand(len(normal), -1, -1),
             self.mean[:, None] + offset @ self.factor.mT,
         )
-        inside = _squared_distances(z - self.mean[:, None], self.factor)
+        inside = _standardised(z - self.mean[:, None], self.factor).square().sum(-1)
         log_det = self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)[:, None, None]
         around = shares.log() - dim * scales.log() - log_det - 0.5 * dim * math.log(2 * math.pi)
         parts = around - 0.5 * inside[..., None] / scales.square()
-        standard = torch.linalg.solve_triangular(
-            self.prior_factor, (z - self.prior_mean).mT, upper=False
-        ).mT
+        standard = _standardised(z - self.prior_mean, self.prior_factor)
         wide = student_t_log_prob(standard, df=2.0) - self.prior_factor.diagonal().log().sum()
         parts = torch.cat([parts, math.log(WIDE_SHARE) + wide[..., None]], dim=-1)
         return z, torch.logsumexp(parts, dim=-1)
 
 
-def _squared_distances(centred: Tensor, factor: Tensor) -> Tensor:
-    solved = torch.linalg.solve_triangular(factor, centred.mT, upper=False)
-    return solved.square().sum(-2)
+def _standardised(centred: Tensor, factor: Tensor) -> Tensor:
+    """Return `(rows, n, dim)` vectors in units of a Cholesky factor."""
+    return torch.linalg.solve_triangular(factor, centred.mT, upper=False).mT
 
 
 @torch.no_grad()
@@ -197,24 +190,24 @@ def by_nets(
         log_density, std_error, ess = weighted_estimate(log_weights)
         std_error = std_error * math.sqrt(variance)
         k = pareto_k(log_weights)
-        precise, reliable = std_error <= tol, k <= reliable_k(n)
+        precise, sound = std_error <= tol, reliable(log_density, ess, k, n)
         if not number:
             needed = torch.nan_to_num(SPARE * (std_error / tol).square(), nan=math.inf)
             needed = torch.where(precise, 1, needed.clamp_max(1e6).ceil()).long()
-            needed = torch.where(reliable, needed, needed.clamp_min(NETS_AFTER_HEAVY_TAIL))
+            needed = torch.where(sound, needed, needed.clamp_min(NETS_AFTER_HEAVY_TAIL))
         ends = needed <= number + 1
         values = {
             "log_density": log_density,
             "std_error": std_error,
             "ess": ess,
             "pareto_k": k,
-            "converged": ends & precise & reliable,
+            "converged": ends & precise & sound,
             "n_evaluations": torch.full_like(rows, n + 1),
         }
         for name, value in values.items():
             result.setdefault(name, value.new_zeros(len(x)))[rows] = value
         # More nets until the tail looks harmless would favour rows that miss their largest weights.
-        stays = (needed <= MOST_NETS) & (~ends | (reliable & ~precise))
+        stays = (needed <= MOST_NETS) & (~ends | (sound & ~precise))
         rows, log_weights, needed = rows[stays], log_weights[stays], needed[stays]
         if not len(rows):
             break

@@ -1,4 +1,4 @@
-"""`PreparedModel`: a model with a cache of its banks and of its conditional models."""
+"""`PreparedModel`: a model with a cache of its banks, conditional models and net variance."""
 
 from collections import OrderedDict
 from typing import Any
@@ -55,6 +55,7 @@ class PreparedModel:
         """Return the prepared model of p(x | context) for one context, `(context_dim,)`."""
         key = context.cpu().numpy().tobytes()
         if key not in self._given:
+            # No nets: a measurement per context would cost more than it saves.
             _keep(self._given, key, PreparedModel(self.model.given(context).eval()))
         return self._given[key]
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from roundtrip.density.diagnostics import pareto_k, reliable_k
+from roundtrip.density.diagnostics import pareto_k, reliable
 from roundtrip.density.mixture import StudentMixture
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.starts import Bank, first_proposal, most_start_evaluations
@@ -41,17 +41,13 @@ SPARE = 1.3
 """Factor on the number of draws that the trial estimates, because that estimate is uncertain."""
 
 MAX_REFITS = 12
-SMALLEST_ESS = 5.0
-LARGEST_LOG_DENSITY = 1e12
-"""Above this, float64 can't resolve the tolerance."""
-
 MAX_FITTED_DRAWS = 2**13
 """Draws per row that are kept for refitting; later ones only enter the estimate."""
 
 
 @dataclass(frozen=True)
 class SamplingRequest:
-    """What is asked of the sampling of rows.
+    """Model, bank, tolerance, budget and seed of adaptive sampling.
 
     Attributes
     ----------
@@ -148,7 +144,7 @@ def sample_rows(
     Parameters
     ----------
     request : SamplingRequest
-        What is asked.
+        Model, bank, tolerance, budget and seed.
     x : Tensor
         Rows in scaled units, `(rows, features)`.
     unusual : Tensor
@@ -234,9 +230,7 @@ def _assess(log_weights: Tensor, first: Tensor) -> dict[str, Tensor]:
             "std_error": _stratified_std_error(counted),
             "ess": ess,
             "pareto_k": k,
-            "reliable": (k <= reliable_k(counted.shape[1]))
-            & (ess >= SMALLEST_ESS)
-            & (log_density.abs() <= LARGEST_LOG_DENSITY),
+            "reliable": reliable(log_density, ess, k, counted.shape[1]),
         }
         for name, value in values.items():
             result.setdefault(name, value.new_zeros(len(first)))[among] = value

@@ -65,3 +65,16 @@ def encoded(model: RoundtripModel, x: Tensor, context: Tensor | None = None) -> 
     centres = map_blocks(model.encode, inputs, ROWS_PER_ENCODER_CALL).double()
     # Any centre gives a valid proposal. If H overflows for a distant row, it is the origin.
     return torch.nan_to_num(centres, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def encoded_posterior(model: RoundtripModel, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and Cholesky factor of q(z | x), `(rows, dim)` and `(rows, dim, dim)` float64."""
+    dim = model.latent_dim
+
+    def flat(block: Tensor) -> Tensor:
+        mean, factor = model.posterior(block)
+        return torch.cat([mean, factor.flatten(1)], dim=1)
+
+    both = map_blocks(flat, x, ROWS_PER_ENCODER_CALL).double()
+    mean, factor = both.tensor_split([dim], dim=1)
+    return mean, factor.unflatten(1, (dim, dim))

@@ -1,1 +1,1 @@
-"""Model files, atomic writes, devices and progress bars."""
+"""Model files, checks of paths, atomic writes, devices and progress bars."""

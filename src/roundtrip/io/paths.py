@@ -34,7 +34,7 @@ def check_file(path: Path) -> None:
 
 
 def check_input(path: Path) -> None:
-    """Raise the error that `read_table` would raise for the name of this file."""
+    """Raise the error that `read_table` would raise before it opens the file."""
     known_suffix(path, INPUT_SUFFIXES)
     check_file(path)
     if path.stat().st_size == 0:

@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
+from roundtrip.density.blocks import map_blocks
 from roundtrip.density.starts.bank import Bank, best_of_bank
-from roundtrip.density.weights import encoded
+from roundtrip.density.weights import encoded, encoded_posterior
 from roundtrip.model.adam import Adam
 from roundtrip.model.core import RoundtripModel
 
@@ -57,14 +57,7 @@ def encoded_components(
         Weights of the components, `(rows, components)`.
     """
     if model.has_posterior:
-
-        def flat(block: Tensor) -> Tensor:
-            mean, factor = model.posterior(block)
-            return torch.cat([mean, factor.flatten(1)], dim=1)
-
-        both = map_blocks(flat, x, ROWS_PER_ENCODER_CALL).double()
-        mean, factor = both.tensor_split([model.latent_dim], dim=1)
-        factor = factor.unflatten(1, (model.latent_dim, -1))
+        mean, factor = encoded_posterior(model, x)
         scales, shares = POSTERIOR_SCALES, POSTERIOR_SHARES
     else:
         mean = encoded(model, x)
