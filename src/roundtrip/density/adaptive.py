@@ -66,7 +66,9 @@ def adaptive(
         One entry per row.
     """
     model = prepared.model
-    smallest = most_start_evaluations(model) + FIRST_ROUND
+    smallest, smallest_unusual = (
+        most_start_evaluations(model, unusual=unusual) + FIRST_ROUND for unusual in (False, True)
+    )
     if max_evaluations < smallest:
         raise ValueError(
             f"max_evaluations must be at least {smallest} for this model, got {max_evaluations}"
@@ -85,22 +87,25 @@ def adaptive(
             columns = _by_nets(prepared, x, ~unusual, request, progress, task)
             spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
         for used in spent[left].unique().tolist():  # few values: rows leave the nets early or late
-            among = left & (spent == used)
             rest = replace(request, max_evaluations=max_evaluations - used)
-            sampled = _sample(rest, x[among], unusual[among], progress, task)
-            sampled["n_evaluations"] += used
-            for name, values in sampled.items():
-                columns.setdefault(name, values.new_zeros(len(x)))[among] = values
+            climbs = max_evaluations - used >= smallest_unusual
+            for kind in (unusual, ~unusual):
+                among = left & (spent == used) & kind
+                if among.any():
+                    sampled = _sample(rest, x[among], climbs and kind is unusual, progress, task)
+                    sampled["n_evaluations"] += used
+                    for name, values in sampled.items():
+                        columns.setdefault(name, values.new_zeros(len(x)))[among] = values
         # For rows that the encoder does not know, a proposal may miss most of p(x) and the
         # diagnostics not show it. Such a row converges only if a second estimate agrees.
         doubtful = unusual & columns["converged"]
         half = max_evaluations // 2
-        confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest)
+        confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest_unusual)
         if confirmable.any():
             other = named_seed(seed, "confirmation")
             again = SamplingRequest(model, prepared.bank(other), tol, half, other)
             task = progress.add_task("scoring unusual rows again", total=int(confirmable.sum()))
-            second = _sample(again, x[confirmable], unusual[confirmable], progress, task)
+            second = _sample(again, x[confirmable], True, progress, task)
             _confirm(columns, confirmable, second)
         columns["converged"] &= ~doubtful | confirmable
     arrays: dict[str, Any] = {name: column.cpu().numpy() for name, column in columns.items()}
@@ -151,14 +156,14 @@ def _confirm(columns: dict[str, Tensor], rows: Tensor, again: dict[str, Tensor])
 
 
 def _sample(
-    request: SamplingRequest, x: Tensor, unusual: Tensor, progress: Progress, task: TaskID
+    request: SamplingRequest, x: Tensor, unusual: bool, progress: Progress, task: TaskID
 ) -> dict[str, Tensor]:
     """Estimate rows by adaptive importance sampling, chunk by chunk."""
     numbers = MAX_FITTED_DRAWS * request.model.latent_dim
     chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // numbers))
     parts = []
-    for chunk, unusual_chunk in zip(x.split(chunk_rows), unusual.split(chunk_rows), strict=True):
-        parts.append(sample_rows(request, chunk, unusual_chunk)[0])
+    for chunk in x.split(chunk_rows):
+        parts.append(sample_rows(request, chunk, unusual=unusual)[0])
         progress.advance(task, len(chunk))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
@@ -169,4 +174,8 @@ def settled_proposal(
     """Return the proposal of adaptive importance sampling, one mixture per row of x."""
     x, bank = x.double(), prepared.bank(seed)
     request = SamplingRequest(prepared.model, bank, tol, DEFAULT_EVALUATIONS, seed)
-    return sample_rows(request, x, unusual_rows(prepared.model, x, bank))[1]
+    unusual = unusual_rows(prepared.model, x, bank)
+    kinds = [rows for rows in (unusual, ~unusual) if rows.any()]
+    mixtures = [sample_rows(request, x[rows], unusual=rows is unusual)[1] for rows in kinds]
+    order = torch.cat([rows.nonzero()[:, 0] for rows in kinds]).argsort()
+    return StudentMixture.joined(mixtures)[order]

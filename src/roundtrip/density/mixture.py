@@ -33,6 +33,15 @@ class StudentMixture:
         """Return the mixtures of some of the rows."""
         return StudentMixture(self.weights[rows], self.means[rows], self.factors[rows], self.df)
 
+    @classmethod
+    def joined(cls, mixtures: list["StudentMixture"]) -> "StudentMixture":
+        """Return the mixtures of all rows, one after the other."""
+        weights, means, factors = (
+            torch.cat([getattr(mixture, name) for mixture in mixtures])
+            for name in ("weights", "means", "factors")
+        )
+        return cls(weights, means, factors, mixtures[0].df)
+
     def replaced(self, where: Tensor, others: "StudentMixture") -> "StudentMixture":
         """Return these mixtures with `others` in the rows marked by the mask `where`."""
         return StudentMixture(

@@ -137,9 +137,9 @@ class _Sampling:
 
 @torch.no_grad()
 def sample_rows(
-    request: SamplingRequest, x: Tensor, unusual: Tensor
+    request: SamplingRequest, x: Tensor, *, unusual: bool
 ) -> tuple[dict[str, Tensor], StudentMixture]:
-    """Estimate rows of x, of which a mask marks the unusual ones.
+    """Estimate rows of x, all of them usual or all unusual.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ def sample_rows(
         Model, bank, tolerance, budget and seed.
     x : Tensor
         Rows in scaled units, `(rows, features)`.
-    unusual : Tensor
-        Mask of the rows that the encoder does not know, `(rows,)`.
+    unusual : bool
+        Whether the encoder does not know these rows.
 
     Returns
     -------
@@ -159,9 +159,9 @@ def sample_rows(
     """
     model, tol = request.model, request.tol
     generators = row_generators(x.cpu().numpy(), request.seed)
-    first = first_proposal(model, x, request.bank, unusual)
+    first = first_proposal(model, x, request.bank, unusual=unusual)
     proposal = first.mixture
-    budget = request.max_evaluations - most_start_evaluations(model)
+    budget = request.max_evaluations - most_start_evaluations(model, unusual=unusual)
     rows = torch.arange(len(x), device=x.device)
     empty = x.new_empty(len(x), 0)
     state = _Sampling(

@@ -31,7 +31,7 @@ CLIMB_EVALUATIONS = STARTS * CLIMB_STEPS * GRADIENT_EVALUATIONS
 
 
 def encoded_components(
-    model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor
+    model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: bool
 ) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
     """Return components of several widths around the encoder's posterior, and their weights.
 
@@ -46,8 +46,8 @@ def encoded_components(
         Rows in scaled units, `(rows, features)`.
     bank : Bank
         Bank of the model.
-    unusual : Tensor
-        Mask of the rows that the encoder does not know, `(rows,)`.
+    unusual : bool
+        Whether the encoder does not know these rows.
 
     Returns
     -------
@@ -65,21 +65,20 @@ def encoded_components(
         factor = factor.expand(len(x), -1, -1)
         scales, shares = POINT_SCALES, POINT_SHARES
     components = [(mean, scale * factor) for scale in scales]
-    places = torch.stack([mean] * STARTS, dim=1)
-    if unusual.any():
-        starts = torch.stack([mean[unusual], best_of_bank(model, x[unusual], bank)], dim=1)
-        places[unusual] = _climbed(model, x[unusual], starts)
-    identity = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
-    for place in places.unbind(dim=1):
-        for width in PLACE_WIDTHS:
-            narrow = torch.where(unusual[:, None, None], width * identity, scales[1] * factor)
-            components.append((place, narrow))
+    if unusual:
+        starts = torch.stack([mean, best_of_bank(model, x, bank)], dim=1)
+        identity = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
+        components += [
+            (place, width * identity.expand_as(factor))
+            for place in _climbed(model, x, starts).unbind(dim=1)
+            for width in PLACE_WIDTHS
+        ]
+    else:  # as many components, so that the mixtures of all rows have one shape
+        components += [(mean, scales[1] * factor)] * (STARTS * len(PLACE_WIDTHS))
     extra = len(components) - len(scales)
-    share = torch.where(unusual, UNUSUAL_PLACE_SHARE, USUAL_PLACE_SHARE)[:, None].to(mean)
-    weights = torch.cat(
-        [(1 - share) * mean.new_tensor(shares), (share / extra).expand(-1, extra)], dim=1
-    )
-    return components, weights
+    share = UNUSUAL_PLACE_SHARE if unusual else USUAL_PLACE_SHARE
+    weights = [(1 - share) * each for each in shares] + [share / extra] * extra
+    return components, mean.new_tensor(weights).expand(len(x), -1)
 
 
 def _climbed(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:

@@ -38,14 +38,14 @@ class FirstProposal:
     evaluations: Tensor
 
 
-def most_start_evaluations(model: RoundtripModel) -> int:
+def most_start_evaluations(model: RoundtripModel, *, unusual: bool = False) -> int:
     """Return the largest number of evaluations of G per row that `first_proposal` takes."""
     if climbs(model):
         return most_climb_evaluations(model.latent_dim)
-    return ENCODED_EVALUATIONS + CLIMB_EVALUATIONS
+    return ENCODED_EVALUATIONS + unusual * CLIMB_EVALUATIONS
 
 
-def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor) -> FirstProposal:
+def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: bool) -> FirstProposal:
     """Return a mixture for each row around likely values of its z.
 
     With an encoder that gives a posterior, the mixture lies around that posterior, and for unusual
@@ -59,8 +59,8 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor
         Rows in scaled units, `(rows, features)`.
     bank : Bank
         Bank of the model.
-    unusual : Tensor
-        Mask of the rows that the encoder does not know, `(rows,)` bool, see `unusual_rows`.
+    unusual : bool
+        Whether the encoder does not know these rows, see `unusual_rows`.
 
     Returns
     -------
@@ -71,8 +71,9 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, unusual: Tensor
     if climbs(model):
         components, weights, evaluations = climbed_components(model, x, bank)
     else:
-        components, weights = encoded_components(model, x, bank, unusual)
-        evaluations = ENCODED_EVALUATIONS + CLIMB_EVALUATIONS * unusual.long()
+        components, weights = encoded_components(model, x, bank, unusual=unusual)
+        spent = most_start_evaluations(model, unusual=unusual)
+        evaluations = torch.full((rows,), spent, device=x.device)
     prior_mean, prior_factor = (part.to(x.device) for part in model.prior.moments())
     components.append((prior_mean.expand(rows, dim), prior_factor.expand(rows, dim, dim)))
     means, factors = (torch.stack(part, dim=1) for part in zip(*components, strict=True))
