@@ -1,5 +1,7 @@
 """What every observation model must do."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,6 @@ from roundtrip.model.noise import (
     MixtureNoise,
     Unseen,
 )
-from roundtrip.model.noise.mixture_density import MixtureLogDensity
 
 FEATURES = 2
 NOISES = {
@@ -95,39 +96,70 @@ def test_no_width_goes_below_the_floor():
         assert (noise.log_prob(outputs, x) <= highest).all()
 
 
-def mixture_arguments(leading, boxes):
-    rng = torch.Generator().manual_seed(0)
-
-    def normal(*shape):
-        return torch.randn(*shape, generator=rng, dtype=torch.float64)
-
-    rows, features, gaussians = 5, 2, 3
-    of_z = (*leading, rows, features)
-    arguments = [
-        normal(*of_z, gaussians + boxes + 1),
-        normal(*of_z, gaussians),
-        normal(*of_z, gaussians).exp(),
-        normal(features, boxes),
-        normal(features, boxes).exp(),
-        normal(features, boxes).exp(),
-        normal(rows, features, 1),
-        normal(rows, features, 1),
-    ]
-    return [argument.requires_grad_() for argument in arguments]
-
-
-@pytest.mark.parametrize("leading", [(), (3,)])
 @pytest.mark.parametrize("boxes", [4, 0])
-def test_mixture_density_and_its_derivatives_by_hand(leading, boxes):
-    arguments = mixture_arguments(leading, boxes)
-    logits, mean, sigma, centre, half, soft, x, others = arguments
-    gaussian = torch.distributions.Normal(mean, sigma).log_prob(x)
+def test_derivatives_of_the_mixture_by_hand(boxes):
+    noise = MixtureNoise(FEATURES, moving=3, fixed=boxes).double()
+    rng = torch.Generator().manual_seed(0)
+    noise.start(torch.randn(50, FEATURES, generator=rng, dtype=torch.float64), 0.7)
+    outputs = torch.randn(3, 5, noise.n_outputs, generator=rng, dtype=torch.float64)
+    rows = torch.randn(5, FEATURES, generator=rng, dtype=torch.float64)
+    learnt = [outputs.requires_grad_(), *noise.parameters()]
+    value = noise.log_prob(outputs, rows)
+    by_hand = torch.autograd.grad(value.sin().sum(), learnt)
+    # A gradient in x is asked for, which automatic differentiation gives.
+    plain = noise.log_prob(outputs, rows.clone().requires_grad_())
+    torch.testing.assert_close(value, plain)
+    torch.testing.assert_close(by_hand, torch.autograd.grad(plain.sin().sum(), learnt))
+
+
+def plain_log_density(noise, outputs, x):
+    """The definition of the mixture, in float64."""
+    rest = outputs[..., FEATURES:].unflatten(-1, (FEATURES, -1))
+    logits, shift, raw = rest.split(
+        [noise.moving + noise.fixed + 1, noise.moving, noise.moving], -1
+    )
+    mean = outputs[..., :FEATURES, None] + noise.first_width * (shift + noise.offsets)
+    sigma = noise.floor + torch.nn.functional.softplus(raw + noise.first_raw)
+    centre, half, soft = noise.centres, *noise._box_shape()
+    x = x[..., None]
+    tail = torch.distributions.StudentT(2.0, noise.tail_centre, noise.tail_scale)
     box = torch.sigmoid((x - centre + half) / soft) - torch.sigmoid((x - centre - half) / soft)
-    fixed = torch.cat([torch.log(box / (2 * half)), others], dim=-1)
-    parts = torch.cat([gaussian, fixed.expand(*leading, -1, -1, -1)], dim=-1)
-    plain = torch.logsumexp(torch.log_softmax(logits, -1) + parts, dim=-1)
-    torch.testing.assert_close(MixtureLogDensity.apply(*arguments), plain)
-    assert torch.autograd.gradcheck(MixtureLogDensity.apply, arguments)
+    gaussian = torch.distributions.Normal(mean, sigma).log_prob(x).exp()
+    fixed = torch.cat([box / (2 * half), tail.log_prob(x).exp()], dim=-1)
+    weights = torch.softmax(logits + noise.first_logits, dim=-1)
+    every = torch.cat([gaussian, fixed.expand(*gaussian.shape[:-1], -1)], dim=-1)
+    return (weights * every).sum(-1).log()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_mixture_is_what_its_definition_says(dtype):
+    noise = MixtureNoise(FEATURES, moving=3, fixed=8)
+    rng = torch.Generator().manual_seed(0)
+    noise.start(torch.randn(50, FEATURES, generator=rng, dtype=torch.float64), 0.7)
+    outputs = torch.randn(3, 5, noise.n_outputs, generator=rng, dtype=torch.float64)
+    rows = 2 * torch.randn(5, FEATURES, generator=rng, dtype=torch.float64)
+    value = noise.log_prob(outputs.to(dtype), rows.to(dtype))
+    assert value.dtype == dtype
+    tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {}
+    torch.testing.assert_close(
+        value.double(), plain_log_density(noise.double(), outputs, rows), **tolerance
+    )
+
+
+@pytest.mark.parametrize("x", [1e3, 1e9, 1e14, 1e30])
+def test_log_densities_far_from_the_data_are_those_of_the_tail(x):
+    noise = MixtureNoise(1, moving=2, fixed=4)
+    rows = torch.tensor([[x]])
+    for weight in (0.0, -50.0, -200.0):  # of the tail: the exponential of the last is zero
+        outputs = torch.zeros(1, noise.n_outputs)
+        outputs[:, 7] = weight
+        exact = (
+            math.log(2 + x**2) * -1.5
+            + torch.log_softmax(noise.first_logits.double() + outputs[0, 1:8], 0)[-1]
+        )
+        torch.testing.assert_close(
+            noise.log_prob(outputs, rows).double()[0, 0], exact, rtol=1e-5, atol=0
+        )
 
 
 @pytest.mark.parametrize("x", [0.0, 0.7, 8.0, 50.0, 3e3, 1e6])

@@ -24,9 +24,12 @@ from roundtrip.model.noise.base import Noise, ObservationModel, normal
 from roundtrip.model.noise.gaussian import HALF_LOG_2PI, inverse_softplus
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
+    MixtureConstants,
     MixtureLogDensity,
+    exact_log_density,
     log_box_density,
     log_sum,
+    parts,
 )
 from roundtrip.parameters import check_integer, check_number, is_auto
 
@@ -196,12 +199,26 @@ class MixtureNoise(ObservationModel):
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return log p(x_j | z), `(..., features)`, in the precision of `outputs` and `x`."""
-        logits, mean, sigma = self._split(outputs)
-        boxes = (part.to(mean.dtype) for part in (self.centres, *self._box_shape()))
-        result: Tensor = MixtureLogDensity.apply(
-            logits, mean, sigma, *boxes, x[..., None], self._log_tail(x[..., None]).to(mean.dtype)
-        )
-        return result
+        outputs = outputs.expand(*torch.broadcast_shapes(outputs.shape[:-1], x.shape[:-1]), -1)
+        dtype = torch.promote_types(outputs.dtype, x.dtype)
+        outputs, x = outputs.to(dtype), x.to(dtype)
+        boxes = [part.to(dtype) for part in (self.centres, *self._box_shape())]
+        log_tail = self._log_tail(x[..., None]).to(dtype)
+        if not x.requires_grad:
+            constants = MixtureConstants(
+                moving=self.moving,
+                offsets=self.offsets.to(dtype),
+                first_width=self.first_width.to(dtype),
+                first_raw=self.first_raw.to(dtype),
+                first_logits=self.first_logits.to(dtype),
+                floor=self.floor.to(dtype),
+                tail=log_tail.exp(),
+            )
+            result, imprecise = MixtureLogDensity.apply(outputs, *boxes, x, constants)
+            if not imprecise.any():
+                return result
+        log_fixed = torch.cat([log_box_density(x[..., None], *boxes), log_tail], dim=-1)
+        return exact_log_density(*self._split(outputs), log_fixed, x)
 
     def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return x and the densities of boxes and tails there, which do not depend on z.
@@ -224,7 +241,7 @@ class MixtureNoise(ObservationModel):
         some 1e-6. Gaussians may be narrow, so that their deviations are computed in float64.
         """
         x, largest, fixed = terms
-        location, logits, shift, raw = self._parts(outputs)
+        location, logits, shift, raw = parts(outputs, self.features, self.moving)
         top = logits.amax(dim=-1, keepdim=True)
         weights = (logits - top).clamp_min_(NEGLIGIBLE).exp_()
         total = (weights @ self.first_logits.exp().to(weights)).log()
@@ -282,19 +299,10 @@ class MixtureNoise(ObservationModel):
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the logits of all components and the means and widths of the Gaussians."""
-        location, logits, shift, raw = self._parts(outputs)
+        location, logits, shift, raw = parts(outputs, self.features, self.moving)
         sigma = self.floor + softplus(raw + self.first_raw)
         mean = location[..., None] + self.first_width * (shift + self.offsets)
         return logits + self.first_logits, mean, sigma
-
-    def _parts(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return locations `(..., features)`, then logits, shifts and raw widths of components."""
-        # Not `tensor_split`, whose backward fills an array of zeros for each part.
-        location, rest = outputs.split([self.features, self.n_outputs - self.features], dim=-1)
-        rest = rest.unflatten(-1, (self.features, -1))
-        sizes = [self.moving + self.fixed + 1, self.moving, self.moving]
-        logits, shift, raw = rest.split(sizes, dim=-1)
-        return location, logits, shift, raw
 
     def _log_tail(self, x: Tensor) -> Tensor:
         """Return the log density of the tails at x, `(..., features, 1)`."""
