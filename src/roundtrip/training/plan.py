@@ -8,6 +8,7 @@ from roundtrip.model.core import RoundtripModel
 from roundtrip.model.noise import Noise
 from roundtrip.model.prior import MixturePrior
 from roundtrip.parameters import Seeds
+from roundtrip.training.calibration import calibrate
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData
 from roundtrip.training.fitted_prior import MOST_ROWS as PRIOR_ROWS
@@ -161,6 +162,10 @@ def _fit_small_table(
     )
     model, result, chosen = search.run()
     all_rows = model is not chosen.models[0]
+    if data.training.context_dim:
+        draws = options.validation.draws
+        assert draws != "auto"
+        calibrate(model, chosen.models, search.splits, draws=draws, seed=seeds["validation"])
     gain = 0.0
     if isinstance(options.prior, MixturePrior):
         settings: dict[str, Any] = {

@@ -202,11 +202,12 @@ def _take_weights(model: RoundtripModel, start: RoundtripModel) -> None:
     """Load the weights of an earlier model.
 
     What is not trained, as a fixed sigma or the floor of the noise, follows from the present
-    settings and rows; a prior that was fitted after training is left out.
+    settings and rows; what was fitted after training, a prior and the calibration of the noise, is
+    left out.
     """
     own = model.state_dict()
     fixed = {name for name, weights in model.named_parameters() if not weights.requires_grad}
-    fixed.add("noise.floor")
+    fixed |= {"noise.floor", "noise.widening", "noise.sharpness"}
     state = {name: own[name] for name in fixed if name in own}
     for name, weights in start.state_dict().items():
         if name not in state and (name in own or not name.startswith("prior.")):

@@ -38,6 +38,12 @@ class ObservationModel(nn.Module, ABC):
         """
         return None
 
+    calibrations: tuple[tuple[float, ...], ...] = ()
+    """Settings of `calibrate` that held-out rows choose from; the first changes nothing."""
+
+    def calibrate(self, setting: tuple[float, ...]) -> None:
+        """Make the density wider after training, by one of `calibrations`."""
+
     def start(self, data: Tensor, width: float) -> None:
         """Set the initial state from training rows, `(rows, features)`, and a width of noise."""
 

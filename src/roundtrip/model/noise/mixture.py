@@ -48,6 +48,9 @@ FIRST_SPREAD = 1.5
 SHIFT_WIDTHS = 20.0
 """Largest unit in which a box moves, in its half-widths; wide boxes move in scaled units."""
 
+CALIBRATIONS = tuple((w, t) for w in (1.0, 1.15, 1.3, 1.5) for t in (1.0, 1.2, 1.5, 2.0))
+"""Factors on widths of Gaussians and temperatures of weights that held-out rows choose from."""
+
 SMALLEST_LEVEL = 1e-7
 """Draws of the tail lie between this quantile and the one as far from 1."""
 
@@ -135,6 +138,7 @@ class MixtureNoise(ObservationModel):
     torch.Size([5, 3])
     """
 
+    calibrations = CALIBRATIONS
     floor: Tensor
     offsets: Tensor
     first_width: Tensor
@@ -142,6 +146,8 @@ class MixtureNoise(ObservationModel):
     first_logits: Tensor
     first_centres: Tensor
     shift_units: Tensor
+    widening: Tensor
+    sharpness: Tensor
     tail_centre: Tensor
     tail_scale: Tensor
 
@@ -165,6 +171,8 @@ class MixtureNoise(ObservationModel):
         shares = [(1 - box_share if fixed else 1.0) / moving] * moving
         shares += [box_share / max(fixed, 1)] * fixed
         self.register_buffer("first_logits", torch.log(torch.tensor([*shares, FIRST_TAIL_SHARE])))
+        self.register_buffer("widening", torch.ones(()))
+        self.register_buffer("sharpness", torch.ones(()))
         self.register_buffer("tail_centre", torch.zeros(features, 1))
         self.register_buffer("tail_scale", torch.ones(features, 1))
         # Narrow boxes move in units of their width: a step of training must not miss a spike.
@@ -197,6 +205,17 @@ class MixtureNoise(ObservationModel):
         spread = (data - centre).abs().mean(dim=0)
         self.tail_scale.copy_(torch.maximum(spread[:, None].float(), self.floor))
 
+    @torch.no_grad()
+    def calibrate(self, setting: tuple[float, ...]) -> None:
+        """Set the factor on the widths of Gaussians and the temperature of all weights."""
+        widening, temperature = setting
+        self.widening.fill_(widening)
+        self.sharpness.fill_(1 / temperature)
+
+    @property
+    def _calibrated(self) -> bool:
+        return bool((self.widening != 1) | (self.sharpness != 1))
+
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return log p(x_j | z), `(..., features)`, in the precision of `outputs` and `x`."""
         outputs = outputs.expand(*torch.broadcast_shapes(outputs.shape[:-1], x.shape[:-1]), -1)
@@ -204,7 +223,7 @@ class MixtureNoise(ObservationModel):
         outputs, x = outputs.to(dtype), x.to(dtype)
         boxes = [part.to(dtype) for part in (self.centres, *self._box_shape())]
         log_tail = self._log_tail(x[..., None]).to(dtype)
-        if not x.requires_grad:
+        if not (x.requires_grad or self._calibrated):
             constants = MixtureConstants(
                 moving=self.moving,
                 offsets=self.offsets.to(dtype),
@@ -229,7 +248,7 @@ class MixtureNoise(ObservationModel):
         shape = (part.double() for part in (self.centres, *self._box_shape()))
         log_box = log_box_density(x[..., None], *shape)
         log_fixed = torch.cat([log_box, self._log_tail(x[..., None])], dim=-1)
-        log_fixed += self.first_logits[self.moving :]
+        log_fixed += self.sharpness * self.first_logits[self.moving :]
         largest = log_fixed.amax(dim=-1)
         fixed = (log_fixed - largest[..., None]).clamp_min_(NEGLIGIBLE).exp_()
         return x, largest, fixed.to(self.centres.dtype)
@@ -242,15 +261,16 @@ class MixtureNoise(ObservationModel):
         """
         x, largest, fixed = terms
         location, logits, shift, raw = parts(outputs, self.features, self.moving)
+        logits, first_logits = self.sharpness * logits, self.sharpness * self.first_logits
         top = logits.amax(dim=-1, keepdim=True)
         weights = (logits - top).clamp_min_(NEGLIGIBLE).exp_()
-        total = (weights @ self.first_logits.exp().to(weights)).log()
+        total = (weights @ first_logits.exp().to(weights)).log()
         others = (weights[..., self.moving :] * fixed).sum(dim=-1)
         mean = self.first_width * (shift.contiguous() + self.offsets)
-        sigma = self.floor + softplus(raw.contiguous() + self.first_raw)
+        sigma = self.floor + self.widening * softplus(raw.contiguous() + self.first_raw)
         deviation = ((x - location.double())[..., None] - mean).div_(sigma)
         deviation = deviation.clamp_(-LARGEST_DEVIATION, LARGEST_DEVIATION)
-        log_weights = (logits[..., : self.moving] - top).add_(self.first_logits[: self.moving])
+        log_weights = (logits[..., : self.moving] - top).add_(first_logits[: self.moving])
         gaussians = log_sum((log_weights - sigma.log()) - 0.5 * deviation.square()) - HALF_LOG_2PI
         result = torch.logaddexp(gaussians, others.double().log() + largest) - total
         # Terms that were cut off count if they are all there is, far from the data.
@@ -300,9 +320,9 @@ class MixtureNoise(ObservationModel):
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the logits of all components and the means and widths of the Gaussians."""
         location, logits, shift, raw = parts(outputs, self.features, self.moving)
-        sigma = self.floor + softplus(raw + self.first_raw)
+        sigma = self.floor + self.widening * softplus(raw + self.first_raw)
         mean = location[..., None] + self.first_width * (shift + self.offsets)
-        return logits + self.first_logits, mean, sigma
+        return self.sharpness * (logits + self.first_logits), mean, sigma
 
     def _log_tail(self, x: Tensor) -> Tensor:
         """Return the log density of the tails at x, `(..., features, 1)`."""
