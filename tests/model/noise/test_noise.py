@@ -20,7 +20,14 @@ NOISES = {
     "heteroscedastic": lambda: HeteroscedasticGaussian(FEATURES),
     "mixture": lambda: MixtureNoise(FEATURES, moving=3, fixed=5),
     "no boxes": lambda: MixtureNoise(FEATURES, moving=3, fixed=0),
+    "calibrated mixture": lambda: calibrated_mixture(),
 }
+
+
+def calibrated_mixture():
+    noise = MixtureNoise(FEATURES, moving=3, fixed=5)
+    noise.calibrate((1.3, 1.5))
+    return noise
 
 
 @pytest.fixture(params=NOISES.values(), ids=NOISES.keys())
