@@ -22,7 +22,7 @@ def test_density_of_the_draws_is_the_one_they_are_weighted_by():
     x = torch.from_numpy(oracle.points(200))
     proposal = EncoderProposal.of(model, x)
     keys = np.arange(200, dtype=np.uint64)
-    z, log_prob = proposal.draws(shifted_nets(keys, 0, 4, CPU))
+    z, log_prob = proposal.draws(shifted_nets(keys, 0, 64, 4, CPU))
     target = torch.distributions.MultivariateNormal(
         proposal.mean + 0.3 * proposal.factor.sum(-1), scale_tril=proposal.factor
     )
@@ -42,7 +42,7 @@ def test_standard_errors_are_calibrated_and_means_unbiased(dim, width):
     converged = result["converged"].numpy()
     error = (result["log_density"].numpy() - oracle.log_density(points))[converged]
     std_error = result["std_error"].numpy()[converged]
-    assert 0.01 < variance < 0.6
+    assert all(0.01 < ratio < 0.6 for ratio in variance.ratios)
     assert converged.mean() > 0.95
     assert (std_error <= 0.05).all()
     assert 0.75 < (error / std_error).std() < 1.25
@@ -50,13 +50,13 @@ def test_standard_errors_are_calibrated_and_means_unbiased(dim, width):
     assert abs(error.mean()) < 0.003
 
 
-def test_most_rows_need_one_or_two_nets_and_the_others_another_method():
+def test_most_rows_need_few_points_and_the_others_another_method():
     oracle = LinearModel(6, 9)
     good, poor = (with_wide_posterior(oracle, width) for width in (1.1, 0.4))
     points = oracle.points(300)
     x = torch.from_numpy(points)
     exact = oracle.log_density(points)
-    for model, most in ((good, 129), (poor, math.inf)):
+    for model, most in ((good, 97), (poor, math.inf)):
         result = adaptive(
             PreparedModel(model, nets=True), x, tol=0.05, max_evaluations=20_000, seed=0
         )

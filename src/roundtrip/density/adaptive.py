@@ -3,7 +3,6 @@
 Rows that the encoder does not know are estimated twice, and converge if both estimates agree.
 """
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -83,19 +82,22 @@ def adaptive(
         spent = torch.zeros(len(x), dtype=torch.int64, device=x.device)
         left = torch.ones_like(unusual)
         affordable = max_evaluations >= smallest + MOST_NET_EVALUATIONS
-        if affordable and prepared.nets and math.isfinite(prepared.net_variance):
+        if affordable and prepared.nets and prepared.net_variance.is_finite:
             columns = _by_nets(prepared, x, ~unusual, request, progress, task)
             spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
-        for used in spent[left].unique().tolist():  # few values: rows leave the nets early or late
-            rest = replace(request, max_evaluations=max_evaluations - used)
-            climbs = max_evaluations - used >= smallest_unusual
-            for kind in (unusual, ~unusual):
-                among = left & (spent == used) & kind
-                if among.any():
-                    sampled = _sample(rest, x[among], climbs and kind is unusual, progress, task)
-                    sampled["n_evaluations"] += used
-                    for name, values in sampled.items():
-                        columns.setdefault(name, values.new_zeros(len(x)))[among] = values
+        for kind in (unusual, ~unusual):
+            among = left & kind
+            if not among.any():
+                continue
+            # One budget for all, so that they are sampled together. It does not follow from what
+            # they spent: a row's density must not depend on other rows.
+            budget = max_evaluations - MOST_NET_EVALUATIONS * bool(spent[among].any())
+            climbs = kind is unusual and budget >= smallest_unusual
+            rest = replace(request, max_evaluations=budget)
+            sampled = _sample(rest, x[among], climbs, progress, task)
+            sampled["n_evaluations"] += spent[among]
+            for name, values in sampled.items():
+                columns.setdefault(name, values.new_zeros(len(x)))[among] = values
         # For rows that the encoder does not know, a proposal may miss most of p(x) and the
         # diagnostics not show it. Such a row converges only if a second estimate agrees.
         doubtful = unusual & columns["converged"]

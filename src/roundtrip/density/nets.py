@@ -1,8 +1,7 @@
 """Randomised nets: points in the unit cube that are spread more evenly than random ones.
 
-The points of a net are those of a Sobol sequence. A random digital shift per row, the same for all
-points of the net, makes each point uniform, so that means over a net are unbiased, and nets with
-other shifts independent.
+The points of a net are the first ones of a Sobol sequence. A random digital shift per row, the same
+for all points, makes each point uniform, so that means over a net are unbiased.
 """
 
 from functools import lru_cache
@@ -11,27 +10,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-NET_SIZE = 64
+MOST_POINTS = 768
 _BITS = 30
 _SCRAMBLE_SEED = 0
 
 
 @lru_cache(maxsize=8)
 def _sobol_integers(dim: int) -> Tensor:
-    """Return the digits of the Sobol points, `(NET_SIZE, dim)` int64 below 2**_BITS."""
+    """Return the digits of the Sobol points, `(MOST_POINTS, dim)` int64 below 2**_BITS."""
     engine = torch.quasirandom.SobolEngine(dim, scramble=True, seed=_SCRAMBLE_SEED)
-    return (engine.draw(NET_SIZE, dtype=torch.float64) * 2**_BITS).long()
+    return (engine.draw(MOST_POINTS, dtype=torch.float64) * 2**_BITS).long()
 
 
-def shifted_nets(keys: np.ndarray, number: int, dim: int, device: torch.device) -> Tensor:
-    """Return one net per row, `(rows, NET_SIZE, dim)` float64 in the open unit cube.
+def shifted_nets(keys: np.ndarray, start: int, stop: int, dim: int, device: torch.device) -> Tensor:
+    """Return points of one net per row, `(rows, stop - start, dim)` float64, in the open unit cube.
 
     Parameters
     ----------
     keys : numpy.ndarray
-        Random key of each row, `(rows,)` uint64, see `row_keys`.
-    number : int
-        Number of the net. Nets of other numbers or keys are independent.
+        Random key of each row, `(rows,)` uint64, see `row_keys`. Nets of other keys are
+        independent.
+    start, stop : int
+        Range of the points, within the first `MOST_POINTS` of the sequence.
     dim : int
         Dimension of the cube.
     device : torch.device
@@ -46,13 +46,13 @@ def shifted_nets(keys: np.ndarray, number: int, dim: int, device: torch.device) 
     --------
     >>> import numpy as np, torch
     >>> keys = np.array([1, 2], dtype=np.uint64)
-    >>> shifted_nets(keys, 0, 3, torch.device("cpu")).shape
+    >>> shifted_nets(keys, 0, 64, 3, torch.device("cpu")).shape
     torch.Size([2, 64, 3])
     """
-    column = np.arange(number * dim, (number + 1) * dim, dtype=np.uint64)
+    column = np.arange(dim, dtype=np.uint64)
     shifts = _mixed(_mixed(keys)[:, None] + _mixed(column)) >> np.uint64(64 - _BITS)
     shift = torch.from_numpy(shifts.astype(np.int64)).to(device)
-    digits = _sobol_integers(dim).to(device) ^ shift[:, None]
+    digits = _sobol_integers(dim)[start:stop].to(device) ^ shift[:, None]
     return (digits.double() + 0.5) / 2**_BITS
 
 

@@ -1,10 +1,10 @@
 """Quasi-Monte Carlo from the encoder's posterior: quick estimates of rows that the encoder knows.
 
 Draws come from Gaussians of several widths around q(z | x), and from a Student t distribution as
-wide as the prior, at the points of randomised nets. A net has a fraction of the variance of as many
-random draws. This fraction is measured on samples of the model itself. The first net of a row says
-how many it needs. Rows whose weights are too uneven for a few nets are left to adaptive sampling,
-and so are all rows of a model whose weights have heavy tails.
+wide as the prior, at the points of a randomised net. A net has a fraction of the variance of as
+many random draws, the smaller the more points it has. This fraction is measured on samples of the
+model itself. The first points of a row say how many it needs. Rows whose weights are too uneven are
+left to adaptive sampling, and so are all rows of a model whose weights have heavy tails.
 """
 
 import math
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.diagnostics import pareto_k, reliable
-from roundtrip.density.nets import NET_SIZE, shifted_nets
+from roundtrip.density.nets import MOST_POINTS, shifted_nets
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.density.randomness import row_keys
 from roundtrip.density.weights import encoded_posterior, log_joints, weighted_estimate
@@ -29,21 +29,52 @@ WIDE_SHARE = 0.03
 """Share of a Student t with 2 degrees of freedom, with mean and scale those of the prior. Its tails
 are heavier than those of a prior, so that it bounds the weights."""
 
-MOST_NETS = 12
-"""Nets of a row; a row that needs more is left to adaptive sampling."""
+FIRST_POINTS, MORE_POINTS = 64, 32
+"""Points of every row, and those by which a net grows, up to `MOST_POINTS`. A row that needs more
+is left to adaptive sampling."""
 
-MOST_NET_EVALUATIONS = 1 + MOST_NETS * NET_SIZE
+MOST_NET_EVALUATIONS = 1 + MOST_POINTS
 SPARE = 1.1
-"""Factor on the number of nets that the first one estimates."""
+"""Factor on the squared standard error that the first points predict."""
 
-NETS_AFTER_HEAVY_TAIL = 3
-"""Fewest nets of a row whose first net looks unreliable: with more draws that is mostly chance."""
+POINTS_AFTER_HEAVY_TAIL = 192
+"""Fewest points of a row whose first points look unreliable: with more that is mostly chance."""
 
 HEAVIEST_TAIL = 0.4
 """Largest median Pareto k of the rows that a model generates at which nets are used."""
 
-MEASURED_ROWS, MEASURED_NETS = 64, 4
-"""Samples of the model and nets of each that measure the variance of a net."""
+MEASURED_ROWS, MEASURED_NETS, MEASURED_POINTS = 64, 4, 128
+"""Samples of the model, nets of each, and their points, that measure the variance of nets."""
+
+
+@dataclass(frozen=True)
+class NetVariance:
+    """Variance of the mean weight over a net, in units of that over as many random draws.
+
+    Attributes
+    ----------
+    ratios : tuple of float
+        For nets of `FIRST_POINTS` points, `FIRST_POINTS` + `MORE_POINTS`, and so on. That of larger
+        nets is at most the last one, which is used for them.
+    """
+
+    ratios: tuple[float, ...]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether nets are of use; not if weights have heavy tails."""
+        return all(map(math.isfinite, self.ratios))
+
+    def of(self, points: int) -> float:
+        """Return the variance of a net of so many points.
+
+        Examples
+        --------
+        >>> [NetVariance((0.3, 0.25, 0.2)).of(points) for points in (64, 96, 128, 768)]
+        [0.3, 0.25, 0.2, 0.2]
+        """
+        place = max(0, (points - FIRST_POINTS) // MORE_POINTS)
+        return self.ratios[min(place, len(self.ratios) - 1)]
 
 
 @dataclass(frozen=True)
@@ -121,41 +152,53 @@ def _standardised(centred: Tensor, factor: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def net_variance(model: RoundtripModel) -> float:
-    """Return the variance of the mean weight of a net over that of `NET_SIZE` random draws.
+def net_variance(model: RoundtripModel) -> NetVariance:
+    """Measure the variance of nets on rows that the model generates, by some 33,000 evaluations.
 
-    It is measured on rows that the model generates: some 16,000 evaluations of G. The result is
-    infinite if their weights have such heavy tails that a few nets would miss the largest.
+    It is infinite if their weights have such heavy tails that a net would miss the largest.
     """
     rng = np.random.default_rng(named_seed(0, "net variance"))
     z = model.prior.sample(MEASURED_ROWS, rng).to(model.device)
     generator = torch.Generator().manual_seed(named_seed(0, "rows for the net variance") % 2**63)
     x = model.noise.sample(model.decode(z).double(), generator).double()
     proposal = EncoderProposal.of(model, x)
-    keys = row_keys(x.cpu().numpy(), 0)
     nets = torch.stack(
-        [_log_weights(model, x, proposal, keys, number) for number in range(MEASURED_NETS)], dim=1
+        [
+            _log_weights(model, x, proposal, row_keys(x.cpu().numpy(), seed), 0, MEASURED_POINTS)
+            for seed in range(MEASURED_NETS)
+        ],
+        dim=1,
     )
     if not pareto_k(nets.flatten(1)).nanmedian() <= HEAVIEST_TAIL:
-        return math.inf
+        return NetVariance((math.inf,))
     weights = torch.exp(nets - nets.amax((1, 2), keepdim=True))
     weights = weights / weights.mean((1, 2), keepdim=True)
-    between = weights.mean(2).var(dim=1) * NET_SIZE
-    return float((between / weights.flatten(1).var(dim=1)).nanmean().clamp(1e-3, 1.0))
+    of_draws = weights.flatten(1).var(dim=1)
+    ratios = [
+        float((n * weights[..., :n].mean(2).var(dim=1) / of_draws).nanmean().clamp(1e-3, 1.0))
+        for n in range(FIRST_POINTS, MEASURED_POINTS + 1, MORE_POINTS)
+    ]
+    # More points do not make a net worse: such a measurement is chance.
+    return NetVariance(tuple(max(ratios[place:]) for place in range(len(ratios))))
 
 
 def _log_weights(
-    model: RoundtripModel, x: Tensor, proposal: EncoderProposal, keys: np.ndarray, number: int
+    model: RoundtripModel,
+    x: Tensor,
+    proposal: EncoderProposal,
+    keys: np.ndarray,
+    start: int,
+    stop: int,
 ) -> Tensor:
-    """Return the log weights of one net per row, `(rows, NET_SIZE)`."""
-    cube = shifted_nets(keys, number, 1 + model.latent_dim, x.device)
+    """Return the log weights of some points of a net per row, `(rows, stop - start)`."""
+    cube = shifted_nets(keys, start, stop, 1 + model.latent_dim, x.device)
     z, log_prob = proposal.draws(cube)
     return log_joints(model, x, z) - log_prob
 
 
 @torch.no_grad()
 def by_nets(
-    model: RoundtripModel, x: Tensor, *, variance: float, tol: float, seed: int
+    model: RoundtripModel, x: Tensor, *, variance: NetVariance, tol: float, seed: int
 ) -> dict[str, Tensor]:
     """Estimate log p(x) of rows that the encoder knows.
 
@@ -165,7 +208,7 @@ def by_nets(
         Model whose encoder gives a posterior.
     x : Tensor
         Rows in scaled units, `(rows, features)`.
-    variance : float
+    variance : NetVariance
         The `net_variance` of the model.
     tol : float
         Largest standard error, in nats.
@@ -181,21 +224,20 @@ def by_nets(
     keys = row_keys(x.cpu().numpy(), seed)
     rows = torch.arange(len(x), device=x.device)
     log_weights = x.new_empty(len(x), 0)
-    needed = torch.ones_like(rows)
+    needed = torch.full_like(rows, FIRST_POINTS)
     result: dict[str, Tensor] = {}
-    for number in range(MOST_NETS):
-        new = _log_weights(model, x[rows], proposal[rows], keys[rows.cpu().numpy()], number)
+    for n in range(FIRST_POINTS, MOST_POINTS + 1, MORE_POINTS):
+        part = keys[rows.cpu().numpy()]
+        new = _log_weights(model, x[rows], proposal[rows], part, log_weights.shape[1], n)
         log_weights = torch.cat([log_weights, new], dim=1)
-        n = log_weights.shape[1]
-        log_density, std_error, ess = weighted_estimate(log_weights)
-        std_error = std_error * math.sqrt(variance)
+        log_density, of_draws, ess = weighted_estimate(log_weights)
+        std_error = of_draws * math.sqrt(variance.of(n))
         k = pareto_k(log_weights)
         precise, sound = std_error <= tol, reliable(log_density, ess, k, n)
-        if not number:
-            needed = torch.nan_to_num(SPARE * (std_error / tol).square(), nan=math.inf)
-            needed = torch.where(precise, 1, needed.clamp_max(1e6).ceil()).long()
-            needed = torch.where(sound, needed, needed.clamp_min(NETS_AFTER_HEAVY_TAIL))
-        ends = needed <= number + 1
+        if n == FIRST_POINTS:
+            needed = torch.where(precise, n, _points_needed(n * of_draws.square(), variance, tol))
+            needed = torch.where(sound, needed, needed.clamp_min(POINTS_AFTER_HEAVY_TAIL))
+        ends = needed <= n
         values = {
             "log_density": log_density,
             "std_error": std_error,
@@ -206,9 +248,21 @@ def by_nets(
         }
         for name, value in values.items():
             result.setdefault(name, value.new_zeros(len(x)))[rows] = value
-        # More nets until the tail looks harmless would favour rows that miss their largest weights.
-        stays = (needed <= MOST_NETS) & (~ends | (sound & ~precise))
+        # More points until the tail looks harmless would favour rows that miss their largest
+        # weights.
+        stays = (needed <= MOST_POINTS) & (~ends | (sound & ~precise))
         rows, log_weights, needed = rows[stays], log_weights[stays], needed[stays]
         if not len(rows):
             break
     return result
+
+
+def _points_needed(squared: Tensor, variance: NetVariance, tol: float) -> Tensor:
+    """Return the points for a standard error of `tol`; more than `MOST_POINTS` if they are too few.
+
+    `squared` is the variance of the log density by one random draw, `(rows,)`.
+    """
+    needed = torch.full(squared.shape, MOST_POINTS + 1, device=squared.device)
+    for n in range(MOST_POINTS, FIRST_POINTS - 1, -MORE_POINTS):
+        needed[SPARE * variance.of(n) * squared / n <= tol**2] = n
+    return needed

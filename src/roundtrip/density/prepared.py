@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from roundtrip.density.posterior_nets import net_variance
+from roundtrip.density.posterior_nets import NetVariance, net_variance
 from roundtrip.density.starts.bank import Bank, make_bank
 from roundtrip.model.core import RoundtripModel
 
@@ -29,7 +29,7 @@ class PreparedModel:
     def __init__(self, model: RoundtripModel, *, nets: bool = False) -> None:
         self.model = model
         self.nets = nets and model.has_posterior
-        self._net_variance: float | None = None
+        self._net_variance: NetVariance | None = None
         self._banks: OrderedDict[int, Bank] = OrderedDict()
         self._given: OrderedDict[bytes, PreparedModel] = OrderedDict()
 
@@ -39,7 +39,7 @@ class PreparedModel:
         return cls(model.with_precise_encoder() if model.has_posterior else model, nets=True)
 
     @property
-    def net_variance(self) -> float:
+    def net_variance(self) -> NetVariance:
         """Variance of a net over that of random draws, see `posterior_nets.net_variance`."""
         if self._net_variance is None:
             self._net_variance = net_variance(self.model)

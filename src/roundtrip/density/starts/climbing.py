@@ -29,8 +29,8 @@ FIRST_MODE_SHARE = 0.8
 """Share of the best mode in the half of the proposal that is not divided by evidence."""
 
 REPEATED_MODE_SHARE = 0.03
-CLEARLY_MORE = 0.01
-"""Lead in log evidence, in nats, at which a later mode becomes the first."""
+EVIDENCE_STEP = 0.01
+"""Log evidences of modes are rounded to multiples of this, in nats, before they are compared."""
 
 WIDE_SHARE = 0.1
 
@@ -126,15 +126,26 @@ def _modes(model: RoundtripModel, x: Tensor, bank: Bank) -> tuple[list[Expansion
         value = torch.where(_leads_to(mode, z, generated), math.inf, value)
         for known in (start, mode.z):
             distance = torch.minimum(distance, (z - known[:, None]).square().sum(-1))
-        likely = value.topk(min(LIKELY_CANDIDATES, value.shape[1]), largest=False).indices
-        farthest = likely[row, distance.gather(1, likely).argmax(dim=1)]
-        start = z[row, farthest if number else likely[:, 0]]
+        start = z[row, _next_start(value, distance) if number else value.argmin(dim=1)]
         later = (_bank_starts(model.latent_dim) - 1 - number) * (1 + MIN_BANK_STEPS)
         limit = (_most_expansions(model.latent_dim) - expansions - later - 1).clamp_max(MAX_STEPS)
         mode, taken = find_modes(model, x, start, min_steps=MIN_BANK_STEPS, max_steps=limit)
         expansions = expansions + taken
         modes.append(mode)
     return _best(modes), expansions
+
+
+def _next_start(value: Tensor, distance: Tensor) -> Tensor:
+    """Return which of the likely candidates is farthest from all earlier starts and maxima.
+
+    Both arguments are `(rows, candidates)`; the value is infinite for points of known modes, which
+    are chosen only if there are no others.
+    """
+    likely = value.topk(min(LIKELY_CANDIDATES, value.shape[1]), largest=False)
+    open_distance = torch.where(
+        likely.values.isfinite(), distance.gather(1, likely.indices), -math.inf
+    )
+    return likely.indices.gather(1, open_distance.argmax(dim=1, keepdim=True))[:, 0]
 
 
 def _best(modes: list[Expansion]) -> list[Expansion]:
@@ -144,7 +155,7 @@ def _best(modes: list[Expansion]) -> list[Expansion]:
         for earlier in range(k):
             repeated[:, k] |= ~repeated[:, earlier] & _repeats(modes[earlier], mode)
     # Rounding must not decide between two modes of the same evidence.
-    evidence = torch.where(repeated, NO_EVIDENCE, (evidence / CLEARLY_MORE).round())
+    evidence = torch.where(repeated, NO_EVIDENCE, (evidence / EVIDENCE_STEP).round())
     order = evidence.argsort(dim=1, descending=True, stable=True)
     return [Expansion.chosen(modes, order[:, k]) for k in range(min(MOST_MODES, len(modes)))]
 
