@@ -9,7 +9,12 @@ from oracles import LinearModel, with_wide_posterior
 
 from roundtrip.density.adaptive import adaptive
 from roundtrip.density.nets import shifted_nets
-from roundtrip.density.posterior_nets import EncoderProposal, by_nets, net_variance
+from roundtrip.density.posterior_nets import (
+    MOST_NET_EVALUATIONS,
+    EncoderProposal,
+    by_nets,
+    net_variance,
+)
 from roundtrip.density.prepared import PreparedModel
 
 CPU = torch.device("cpu")
@@ -30,24 +35,33 @@ def test_density_of_the_draws_is_the_one_they_are_weighted_by():
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / math.sqrt(200)
 
 
+@pytest.mark.parametrize("tol", [0.05, 0.02])
 @pytest.mark.parametrize("width", [0.8, 1.0, 1.3])
 @pytest.mark.parametrize("dim", [2, 6])
-def test_standard_errors_are_calibrated_and_means_unbiased(dim, width):
+def test_standard_errors_are_calibrated_and_means_unbiased(dim, width, tol):
     oracle = LinearModel(dim, dim + 3)
     model = with_wide_posterior(oracle, width)
     points = oracle.points(2000)
     x = torch.from_numpy(points)
     variance = net_variance(model)
-    result = by_nets(model, x, variance=variance, tol=0.05, seed=0)
+    result = by_nets(model, x, variance=variance, tol=tol, seed=0)
     converged = result["converged"].numpy()
     error = (result["log_density"].numpy() - oracle.log_density(points))[converged]
     std_error = result["std_error"].numpy()[converged]
     assert all(0.01 < ratio < 0.6 for ratio in variance.ratios)
     assert converged.mean() > 0.95
-    assert (std_error <= 0.05).all()
-    assert 0.75 < (error / std_error).std() < 1.25
+    assert (std_error <= tol).all()
     assert (np.abs(error / std_error) > 4).mean() <= 0.01
     assert abs(error.mean()) < 0.003
+    if tol == 0.05:
+        assert 0.75 < (error / std_error).std() < 1.25
+    # Nets of every size: some fill the cube less evenly than others. Large ones are more precise
+    # than the measurement on small ones says.
+    evaluations = result["n_evaluations"].numpy()[converged]
+    for size in np.unique(evaluations):
+        among = evaluations == size
+        if among.sum() > 100:
+            assert (error / std_error)[among].std() < 1.25, size
 
 
 def test_most_rows_need_few_points_and_the_others_another_method():
@@ -56,11 +70,11 @@ def test_most_rows_need_few_points_and_the_others_another_method():
     points = oracle.points(300)
     x = torch.from_numpy(points)
     exact = oracle.log_density(points)
-    for model, most in ((good, 97), (poor, math.inf)):
+    for model, fewest, most in ((good, 65, 97), (poor, MOST_NET_EVALUATIONS, math.inf)):
         result = adaptive(
             PreparedModel(model, nets=True), x, tol=0.05, max_evaluations=20_000, seed=0
         )
-        assert np.median(result.n_evaluations) <= most
+        assert fewest <= np.median(result.n_evaluations) <= most
         assert result.converged.mean() > 0.99
         assert (np.abs((result.log_density - exact) / result.std_error) > 4).mean() <= 0.01
 

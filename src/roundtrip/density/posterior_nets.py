@@ -29,9 +29,10 @@ WIDE_SHARE = 0.03
 """Share of a Student t with 2 degrees of freedom, with mean and scale those of the prior. Its tails
 are heavier than those of a prior, so that it bounds the weights."""
 
-FIRST_POINTS, MORE_POINTS = 64, 32
-"""Points of every row, and those by which a net grows, up to `MOST_POINTS`. A row that needs more
-is left to adaptive sampling."""
+SIZES = (64, 96, 128, 192, 256, 384, 512, MOST_POINTS)
+"""Points of a net, which grows from size to size. A row that needs more than the last is left to
+adaptive sampling. Other numbers than powers of two and one and a half times them fill the cube much
+less evenly."""
 
 MOST_NET_EVALUATIONS = 1 + MOST_POINTS
 SPARE = 1.1
@@ -43,8 +44,8 @@ POINTS_AFTER_HEAVY_TAIL = 192
 HEAVIEST_TAIL = 0.4
 """Largest median Pareto k of the rows that a model generates at which nets are used."""
 
-MEASURED_ROWS, MEASURED_NETS, MEASURED_POINTS = 64, 4, 128
-"""Samples of the model, nets of each, and their points, that measure the variance of nets."""
+MEASURED_ROWS, MEASURED_NETS, MEASURED_SIZES = 64, 4, (64, 96, 128)
+"""Samples of the model, nets of each, and their sizes, that measure the variance of nets."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,10 @@ class NetVariance:
     Attributes
     ----------
     ratios : tuple of float
-        For nets of `FIRST_POINTS` points, `FIRST_POINTS` + `MORE_POINTS`, and so on. That of larger
-        nets is at most the last one, which is used for them.
+        For nets of each of `MEASURED_SIZES`.
     """
 
-    ratios: tuple[float, ...]
+    ratios: tuple[float, float, float]
 
     @property
     def is_finite(self) -> bool:
@@ -66,15 +66,20 @@ class NetVariance:
         return all(map(math.isfinite, self.ratios))
 
     def of(self, points: int) -> float:
-        """Return the variance of a net of so many points.
+        """Return the variance of a net of one of `SIZES`.
+
+        That of a larger net is at most that of the largest measured one of its kind: 128 points for
+        powers of two, 96 for the others.
 
         Examples
         --------
-        >>> [NetVariance((0.3, 0.25, 0.2)).of(points) for points in (64, 96, 128, 768)]
-        [0.3, 0.25, 0.2, 0.2]
+        >>> [NetVariance((0.3, 0.25, 0.2)).of(points) for points in (64, 96, 128, 192, 256)]
+        [0.3, 0.25, 0.2, 0.25, 0.2]
         """
-        place = max(0, (points - FIRST_POINTS) // MORE_POINTS)
-        return self.ratios[min(place, len(self.ratios) - 1)]
+        if points in MEASURED_SIZES:
+            return self.ratios[MEASURED_SIZES.index(points)]
+        is_power_of_two = points & (points - 1) == 0
+        return self.ratios[2 if is_power_of_two else 1]
 
 
 @dataclass(frozen=True)
@@ -159,27 +164,27 @@ def net_variance(model: RoundtripModel) -> NetVariance:
     """
     rng = np.random.default_rng(named_seed(0, "net variance"))
     z = model.prior.sample(MEASURED_ROWS, rng).to(model.device)
-    generator = torch.Generator().manual_seed(named_seed(0, "rows for the net variance") % 2**63)
-    x = model.noise.sample(model.decode(z).double(), generator).double()
+    noise_rng = torch.Generator().manual_seed(named_seed(0, "rows for the net variance") % 2**63)
+    x = model.noise.sample(model.decode(z).double(), noise_rng).double()
     proposal = EncoderProposal.of(model, x)
     nets = torch.stack(
         [
-            _log_weights(model, x, proposal, row_keys(x.cpu().numpy(), seed), 0, MEASURED_POINTS)
+            _log_weights(model, x, proposal, row_keys(x.cpu().numpy(), seed), 0, MEASURED_SIZES[-1])
             for seed in range(MEASURED_NETS)
         ],
         dim=1,
     )
     if not pareto_k(nets.flatten(1)).nanmedian() <= HEAVIEST_TAIL:
-        return NetVariance((math.inf,))
+        return NetVariance((math.inf,) * 3)
     weights = torch.exp(nets - nets.amax((1, 2), keepdim=True))
     weights = weights / weights.mean((1, 2), keepdim=True)
     of_draws = weights.flatten(1).var(dim=1)
-    ratios = [
+    first, second, third = (
         float((n * weights[..., :n].mean(2).var(dim=1) / of_draws).nanmean().clamp(1e-3, 1.0))
-        for n in range(FIRST_POINTS, MEASURED_POINTS + 1, MORE_POINTS)
-    ]
-    # More points do not make a net worse: such a measurement is chance.
-    return NetVariance(tuple(max(ratios[place:]) for place in range(len(ratios))))
+        for n in MEASURED_SIZES
+    )
+    # Twice the points do not make a net worse: such a measurement is chance.
+    return NetVariance((max(first, third), second, third))
 
 
 def _log_weights(
@@ -224,9 +229,9 @@ def by_nets(
     keys = row_keys(x.cpu().numpy(), seed)
     rows = torch.arange(len(x), device=x.device)
     log_weights = x.new_empty(len(x), 0)
-    needed = torch.full_like(rows, FIRST_POINTS)
+    needed = torch.full_like(rows, SIZES[0])
     result: dict[str, Tensor] = {}
-    for n in range(FIRST_POINTS, MOST_POINTS + 1, MORE_POINTS):
+    for n in SIZES:
         part = keys[rows.cpu().numpy()]
         new = _log_weights(model, x[rows], proposal[rows], part, log_weights.shape[1], n)
         log_weights = torch.cat([log_weights, new], dim=1)
@@ -234,7 +239,7 @@ def by_nets(
         std_error = of_draws * math.sqrt(variance.of(n))
         k = pareto_k(log_weights)
         precise, sound = std_error <= tol, reliable(log_density, ess, k, n)
-        if n == FIRST_POINTS:
+        if n == SIZES[0]:
             needed = torch.where(precise, n, _points_needed(n * of_draws.square(), variance, tol))
             needed = torch.where(sound, needed, needed.clamp_min(POINTS_AFTER_HEAVY_TAIL))
         ends = needed <= n
@@ -263,6 +268,6 @@ def _points_needed(squared: Tensor, variance: NetVariance, tol: float) -> Tensor
     `squared` is the variance of the log density by one random draw, `(rows,)`.
     """
     needed = torch.full(squared.shape, MOST_POINTS + 1, device=squared.device)
-    for n in range(MOST_POINTS, FIRST_POINTS - 1, -MORE_POINTS):
+    for n in reversed(SIZES):
         needed[SPARE * variance.of(n) * squared / n <= tol**2] = n
     return needed
