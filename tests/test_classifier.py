@@ -253,3 +253,8 @@ def test_a_failed_fit_and_a_later_fit_of_the_density_change_nothing(rng):
     with pytest.raises(ValueError, match="estimator must be"):
         classifier.set_params(estimator="none").fit(rng.normal(size=(50, 4)), labels[:50])
     np.testing.assert_array_equal(classifier.predict_proba(X[:5]), before)
+
+
+def test_one_class_is_refused_before_training(rng):
+    with pytest.raises(ValueError, match="at least two classes, but all of y is 1"):
+        RoundtripClassifier().fit(rng.normal(size=(30, 2)), np.ones(30, dtype=int))

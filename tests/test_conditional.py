@@ -119,7 +119,7 @@ def test_mistakes_with_context_are_explained(fitted):
         est.score_samples(X[:3])
     with pytest.raises(ValueError, match="'pink'; known are 'blue', 'green', 'red'"):
         est.score_samples(X[:3], context=["red", "pink", "red"])
-    with pytest.raises(ValueError, match="2 rows, but X has 3"):
+    with pytest.raises(ValueError, match="2 rows, but there are 3 rows"):
         est.score_samples(X[:3], context=["red", "red"])
     with pytest.raises(ValueError, match="missing"):
         Roundtrip(**TINY).fit(X[:50], context=[None, *["a"] * 49])

@@ -115,6 +115,11 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
                 X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"a classifier needs rows of at least two classes, but all of y is {classes[0]}; "
+                "for the density of one class use Roundtrip"
+            )
         _log_priors(self.priors, counts)  # raises before a long fit
         if not (self.estimator is None or isinstance(self.estimator, Roundtrip)):
             raise ValueError(f"estimator must be a Roundtrip, got {type(self.estimator).__name__}")

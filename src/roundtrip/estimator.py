@@ -34,9 +34,9 @@ from roundtrip.training.checkpoint import Checkpoint, fingerprint
 from roundtrip.training.concentration import warn_of_concentration
 from roundtrip.training.data import FittingData
 from roundtrip.training.objective import FitOptions
+from roundtrip.training.overfitting import warn_of_overfitting
 from roundtrip.training.plan import fit_in_stages
 from roundtrip.training.run import restored_model
-from roundtrip.training.worth import warn_of_overfitting
 
 RECORDS = ("n_iter", "best_epoch", "stopped_by", "prior_gain", "history")
 """Fitted attributes, without their underscore, that a file holds unchanged."""
@@ -220,9 +220,10 @@ class Roundtrip(
         validation_context : array-like, optional
             Context of `validation_data`.
         max_time : float, optional
-            Seconds after which training ends, with the best weights so far; the learning-rate
-            schedule is fitted to this time. The first validation always runs to its end, which
-            takes about ten seconds for the paper's large networks.
+            Seconds after which training ends, with the best weights so far. In tables of at least
+            20,000 rows the learning-rate schedule is fitted to this time; smaller ones may end
+            earlier. The first validation always runs to its end, which takes about ten seconds for
+            the paper's large networks.
         checkpoint : str or os.PathLike, optional
             File that keeps the state of training between epochs. If it exists, training resumes
             from it, and the result is that of a fit without interruption; the file must belong to
@@ -294,7 +295,7 @@ class Roundtrip(
         )
         result = fitted.result
         warn_of_concentration(fitted.model, data, schema, seeds["validation"])
-        if options.max_epochs == "auto":
+        if options.max_epochs == "auto" and previous is None:
             warn_of_overfitting(result, data, schema)
         self.options_ = replace(
             options,

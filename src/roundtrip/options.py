@@ -159,7 +159,7 @@ def component(
 
 
 def table_width(rows: float) -> int:
-    """Return the width of networks for a table: small tables are learnt by heart by wide ones.
+    """Return the width of networks for a table: wide ones overfit small tables.
 
     Examples
     --------

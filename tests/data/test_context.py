@@ -59,3 +59,17 @@ def test_one_row_of_several_covariates_may_be_flat(rng):
         context.encode([0.1, 2.0, 3.0], 3)
     single = Context.fit(rng.normal(size=(20, 1)))
     assert single.encode([0.1, 2.0], 2).shape == (2, 1)  # of one covariate, a value per row
+
+
+def test_labels_that_number_the_rows_are_refused():
+    with pytest.raises(ValueError, match=r"300 different labels in 300 rows.*shape \(rows, 1\)"):
+        Context.fit(np.arange(300))
+    assert Context.fit(np.arange(5)).width == 5  # too few rows to tell
+    assert Context.fit(np.arange(300)[:, None]).labels is None
+
+
+def test_bad_covariates_are_named_with_their_place():
+    table = np.ones((5, 2))
+    table[3, 1] = np.nan
+    with pytest.raises(ValueError, match="nan in row 3, column 1"):
+        Context.fit(table)

@@ -11,6 +11,7 @@ from roundtrip.data import Rows
 from roundtrip.model.noise import MixtureNoise
 from roundtrip.training.data import FittingData
 from roundtrip.training.likelihood_trainer import LikelihoodTrainer
+from roundtrip.training.run import fit_model
 
 SMALL = {"network": Residual(8, 1), "noise": "diagonal"}
 
@@ -114,7 +115,7 @@ def test_an_interrupt_of_any_stage_ends_the_fit(stage, monkeypatch):
         return step(self, rows)
 
     monkeypatch.setattr(LikelihoodTrainer, "step", interrupted)
-    with pytest.warns(UserWarning, match=f"stage {stage} of 3.*interrupted"):
+    with pytest.warns(UserWarning, match=f"stage {stage}/3.*interrupted"):
         est = Roundtrip(**SMALL, random_state=0).fit(table(320))
     assert est.stopped_by_ == "interrupt"
     assert steps_after == 1
@@ -148,7 +149,7 @@ def test_an_interrupt_while_noises_are_tried_keeps_the_first(monkeypatch):
 
     monkeypatch.setattr(LikelihoodTrainer, "step", interrupted)
     est = Roundtrip(network=Residual(8, 1), noise=TwoWidths(), random_state=0)
-    with pytest.warns(UserWarning, match=r"noise 2 of 2.*interrupted"):
+    with pytest.warns(UserWarning, match=r"noise 2/2.*interrupted"):
         est.fit(table(320))
     assert est.stopped_by_ == "interrupt"
     assert len(trainers) == 2
@@ -177,3 +178,24 @@ def test_the_progress_bar_shows_the_whole_fit(monkeypatch):
     assert shares == sorted(shares)
     assert shares[0] == 0.0
     assert shares[-1] > 0.75  # the fourth of four trainings
+
+
+def test_a_training_on_all_rows_that_went_wrong_is_not_kept(monkeypatch, rng):
+    """It is tried once more; then the model of the first fold, which was validated, is kept."""
+    X = rng.normal(size=(320, 2)) * [1.0, 5.0]
+    trained = []
+
+    def spoiling(options, data, *, key, **how):
+        model, result = fit_model(options, data, key=key, **how)
+        trained.append(key)
+        if key.startswith("all-rows"):
+            with torch.no_grad():
+                for weights in model.encoder.parameters():
+                    weights.add_(3.0)
+        return model, result
+
+    monkeypatch.setattr("roundtrip.training.length_search.fit_model", spoiling)
+    est = Roundtrip(random_state=0).fit(X, max_time=30)
+    assert trained[-2:] == ["all-rows", "all-rows-again"]
+    assert est.stopped_by_ != "validation"
+    assert est.score(X[:100]) > -5.5

@@ -138,7 +138,7 @@ def fit(
         detector = RoundtripDetector(
             device=device, random_state=seed, verbose=0 if quiet else 1
         ).fit(table)
-        detector.save(output)
+        detector.set_params(verbose=0).save(output)
         if not quiet:
             print_facts({"rows": len(table), **detector_facts(detector), "model": str(output)})
         return
@@ -147,7 +147,8 @@ def fit(
         settings["scale"] = None if scale == "none" else scale
     paper = Roundtrip.paper_images if are_images(table) else Roundtrip.paper
     estimator = (paper() if preset == "paper" else Roundtrip()).set_params(**settings)
-    estimator.fit(table, context=conditions, max_time=max_time, checkpoint=checkpoint).save(output)
+    estimator.fit(table, context=conditions, max_time=max_time, checkpoint=checkpoint)
+    estimator.set_params(verbose=0).save(output)  # bars are for this command, not for the file
     if not quiet:
         print_facts({"rows": len(table), **density_facts(estimator), "model": str(output)})
 

@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 
 SHOWN_LABELS = 10
+MOST_LABELS, FEWEST_ROWS = 0.5, 20
+"""Largest share of the rows that may have labels of their own, in tables of at least so many rows.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,14 @@ class Context:
         names = _names(values)
         column = _labels(values)
         if column is not None:
-            return cls(labels=tuple(_in_order(set(column))), names=names)
+            labels = _in_order(set(column))
+            if len(labels) > MOST_LABELS * len(column) and len(column) >= FEWEST_ROWS:
+                raise ValueError(
+                    f"context has {len(labels)} different labels in {len(column)} rows: "
+                    f"{_listed(labels)}. If they are numbers, pass them as a covariate, an array "
+                    "of shape (rows, 1); if they name the rows, leave them out"
+                )
+            return cls(labels=tuple(labels), names=names)
         table = _covariates(values)
         spread = table.std(axis=0)
         scale = np.where(spread > 0, spread, 1.0)
@@ -132,7 +142,9 @@ class Context:
         if len(encoded) == 1:
             encoded = np.repeat(encoded, n_rows, axis=0)
         if len(encoded) != n_rows:
-            raise ValueError(f"context has {len(encoded)} rows, but X has {n_rows}")
+            raise ValueError(
+                f"context has {len(encoded)} rows, but there are {n_rows} rows to go with it"
+            )
         return encoded
 
     def recognised(self, values: Sequence[Any]) -> list[Any]:
@@ -229,14 +241,20 @@ def _covariates(values: Any) -> np.ndarray:
         table = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"context with several columns must be numbers: {error}; encode categories first"
+            f"context was numbers in fit, or has several columns, and must be numbers: {error}; "
+            "encode categories first"
         ) from error
     table = np.atleast_1d(table)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(f"context must have shape (rows,) or (rows, columns), got {table.shape}")
-    if not np.isfinite(table).all():
-        raise ValueError("context has missing or infinite values; fill or drop their rows")
+    bad = np.argwhere(~np.isfinite(table))
+    if len(bad):
+        row, column = bad[0]
+        raise ValueError(
+            f"context has missing or infinite values: {table[row, column]} in row {row}, column "
+            f"{column}; fill or drop their rows"
+        )
     return table
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 ARITHMETIC = 1e-9
-"""Differences up to this share of a column's range are arithmetic error."""
+"""Differences up to this share of a step, or of the spread of a column, are arithmetic error."""
 
 DOUBLE = float(np.finfo(np.float64).eps)
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 SHORT_NAMES = {
     "sigma": "sigma",
-    "bound": "bound on training rows, scaled",
+    "bound": "training bound (scaled)",
     "g_adversarial": "G",
     "h_adversarial": "H",
     "d_x": "D_x",
@@ -99,11 +99,11 @@ class TrainingProgress:
     ) -> None:
         self._bar = Progress(
             TextColumn("{task.description}, epoch {task.fields[epoch]}"),
-            BarColumn(bar_width=30),
+            BarColumn(bar_width=10),
             TaskProgressColumn(),
             TimeElapsedColumn(),
-            TextColumn("at most"),
-            TimeRemainingColumn(),
+            TextColumn("≤"),  # patience may end a training earlier
+            TimeRemainingColumn(compact=True),
             TextColumn("left"),
         )
         self._task = self._bar.add_task(name, total=1.0, epoch=0)

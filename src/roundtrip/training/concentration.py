@@ -54,8 +54,8 @@ def warn_of_concentration(
     listed = ", ".join(f"{names[place]} ({loss:.1f} nats)" for place, loss in found.items())
     warn_user(
         "the density concentrates on single values of columns with many repeated values, for which "
-        f"no rounding step was found: {listed}. In brackets is what held-out rows lose when they "
-        "are moved a little. Log densities of such rows say little. Give the values as "
+        f"no rounding step was found: {listed}. In brackets is what rows lose when they are "
+        "moved a little. Log densities of such rows say little. Give the values as "
         "they were before a transformation (counts instead of their logarithms), or add uniform "
         "noise as wide as their rounding."
     )

@@ -17,7 +17,7 @@ from roundtrip.training.validation import Validation
 CONTINUOUS_FLOOR = 1e-3
 """Smallest width of the noise of a column, in units of its interquartile range."""
 
-LEAST_FOLDS = 5
+HELD_OUT_PARTS = 5
 """A fold holds out a fifth of the rows, also if there are fewer folds."""
 
 ENOUGH_ROWS = 2_000
@@ -93,7 +93,7 @@ class FittingData:
             The fraction and the largest number of validation rows.
         dequantize : bool
             Whether to spread rounded values over their rounding steps.
-        rng : numpy.random.RandomState
+        rng : numpy.random.Generator
             Source of the random order.
         device : torch.device
             Device of training.
@@ -139,7 +139,7 @@ class FittingData:
         if count == 1 and (self.own_validation or self.n_rows >= ENOUGH_ROWS):
             return [self]
         rows = self.all_rows.training
-        size = max(1, len(rows) // max(count, LEAST_FOLDS))
+        size = max(1, len(rows) // max(count, HELD_OUT_PARTS))
         place = torch.arange(len(rows), device=rows.device) // size
         return [
             replace(self, training=rows[place != fold], validation=rows[place == fold])

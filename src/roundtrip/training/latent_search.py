@@ -129,5 +129,5 @@ def search_latent_dim(
         tried,
         model,
         replace(result, stopped_by=stopped_by),
-        seconds=sum(sum(result.history.get("seconds", [])[-1:]) for _, result in trials.values()),
+        seconds=sum(result.seconds for _, result in trials.values()),
     )

@@ -1,10 +1,11 @@
 """How long a small table is trained: cross-validation chooses the number of steps.
 
-A small table is learnt by heart within seconds, and the best moment to stop differs between tables
+A small table is overfitted within seconds, and the best moment to stop differs between tables
 of the same size. So a first training at a constant learning rate finds out after how many steps
-held-out rows stop to gain. A second training, in which the rate falls to zero at about that moment,
-gets further than the first, and chooses its best epoch. With few rows a tenth of them is a poor
-judge, so several folds are trained and their curves averaged. In the end all rows are trained on.
+held-out rows stop improving. A second training, in which the rate falls to zero at about that
+moment, gets further than the first, and chooses its best epoch. With few rows a fifth of them is a
+poor judge, so several folds are trained and their curves averaged. In the end all rows are trained
+on.
 
 The first training is repeated for every variant of the noise (`Noise.variants`), and the best one
 is used from then on.
@@ -39,10 +40,13 @@ MOST_PASSES, MOST_STEPS = 300, 500
 FIRST_PATIENCE = 6
 """Fewest epochs without improvement after which the first training ends."""
 
-LENGTH = 1.25
+LARGEST_LOSS = 0.05
+"""Nats per feature by which a training on all rows may be behind that of a fold."""
+
+SECOND_LENGTH = 1.25
 """Steps of the second training, besides its warm-up, in units of those that the first one found."""
 
-EPOCHS = 40
+SECOND_EPOCHS = 40
 """Validations in the second training."""
 
 
@@ -131,11 +135,14 @@ class LengthSearch:
         if self._uses_all_rows and not (
             chosen.stopped_by("interrupt") or chosen.stopped_by("max_time")
         ):
-            model, result = self._fit_all_rows(chosen)
-            if result.stopped_by == "validation":
-                return model, result, chosen
-            # Cut short, it is behind the model of the first fold.
-            chosen.results[0] = replace(chosen.results[0], stopped_by=result.stopped_by)
+            for key in ("all-rows", "all-rows-again"):
+                model, result = self._fit_all_rows(chosen, key)
+                if result.stopped_by != "validation":
+                    # Cut short, it is behind the model of the first fold.
+                    chosen.results[0] = replace(chosen.results[0], stopped_by=result.stopped_by)
+                    break
+                if self._has_learnt(model, chosen):
+                    return model, result, chosen
         return chosen.models[0], chosen.results[0], chosen
 
     def _chosen(self) -> FoldFits:
@@ -152,15 +159,15 @@ class LengthSearch:
             self._uses_all_rows = False
             return self._fit(
                 Schedule(per_epoch, math.inf, math.inf),
-                self._stage(2, "for the time left"),
+                self._stage(2),
                 start=first.models[0],
             )
         if first.best_epoch == 0:
             return first
-        steps = LENGTH * first.best_epoch * per_epoch + WARM_UP_STEPS
-        per_epoch = max(1, round(steps / EPOCHS))
+        steps = SECOND_LENGTH * first.best_epoch * per_epoch + WARM_UP_STEPS
+        per_epoch = max(1, round(steps / SECOND_EPOCHS))
         epochs = max(1, round(steps / per_epoch))
-        second = self._fit(Schedule(per_epoch, epochs, epochs), self._stage(2, "for so long"))
+        second = self._fit(Schedule(per_epoch, epochs, epochs), self._stage(2))
         if max(second.scores) >= max(first.scores):
             return second
         if second.stopped_by("interrupt"):
@@ -174,8 +181,8 @@ class LengthSearch:
         for number, noise in enumerate(variants):
             self.options = replace(self.options, noise=noise)
             self._variants_left = len(variants) - number
-            text = self._stage(1, "how long to train")
-            text += f", noise {number + 1} of {len(variants)}" * (len(variants) > 1)
+            text = self._stage(1)
+            text += f", noise {number + 1}/{len(variants)}" * (len(variants) > 1)
             fits = self._fit(schedule, text, key=f"first-{number}")
             interrupted = fits.stopped_by("interrupt")
             if best is None or (max(fits.scores) > max(best.scores) and not interrupted):
@@ -187,7 +194,20 @@ class LengthSearch:
         assert best is not None
         return best
 
-    def _fit_all_rows(self, chosen: FoldFits) -> tuple[RoundtripModel, TrainingResult]:
+    def _has_learnt(self, model: RoundtripModel, chosen: FoldFits) -> bool:
+        """Return whether the training on all rows went as well as that of the first fold.
+
+        No rows are left to validate it by, and some trainings go wrong at a late step. The rows
+        that the fold has held out must be likelier in a model that was trained on them.
+        """
+        fold, seed = self.splits[0], self._shared["seeds"]["validation"]
+        ours, of_fold = (
+            self.options.objective.validator(each, fold, self.options, seed)(0)
+            for each in (model, chosen.models[0])
+        )
+        return ours > of_fold - LARGEST_LOSS * fold.features
+
+    def _fit_all_rows(self, chosen: FoldFits, key: str) -> tuple[RoundtripModel, TrainingResult]:
         """Train on all rows, with the chosen schedule, up to its best epoch."""
         data = self.data.all_rows
         # As many passes: more rows than in a fold take more steps.
@@ -204,9 +224,9 @@ class LengthSearch:
             self.options,
             data,
             max_time=self._time_left,
-            key="all-rows",
-            description=self._stage(3, "on all rows"),
-            span=self._next_span(),
+            key=key,
+            description=self._stage(3),
+            span=((self._trainings - 1) / self._trainings, 1.0),
             schedule=schedule,
             **self._shared,
         )
@@ -216,9 +236,9 @@ class LengthSearch:
         self._ended += 1
         return (self._ended - 1) / self._trainings, self._ended / self._trainings
 
-    def _stage(self, number: int, what: str) -> str:
-        """Return the text for the progress bar."""
-        return f"fitting, stage {number} of {2 + self._uses_all_rows}: {what}"
+    def _stage(self, number: int) -> str:
+        """Return the text for the progress bar, which must fit into 80 columns."""
+        return f"stage {number}/{2 + self._uses_all_rows}"
 
     def _fit(
         self,
@@ -242,7 +262,7 @@ class LengthSearch:
                 split,
                 max_time=None if seconds is None else max(seconds / (shares - number), 1e-3),
                 key=f"{key}/fold-{number}",
-                description=description + f", fold {number + 1} of {count}" * (count > 1),
+                description=description + f", fold {number + 1}/{count}" * (count > 1),
                 span=self._next_span(),
                 schedule=schedule,
                 start=start,

@@ -50,7 +50,7 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
         than 20,000 rows.
     min_steps_per_epoch : int or "auto", default="auto"
         An epoch is one pass over the rows, but has at least this many steps. "auto" is 100, and 10
-        for tables of fewer than 20,000 rows, which are learnt by heart in 100 steps.
+        for tables of fewer than 20,000 rows, which are overfitted within 100 steps.
     averaging : float, default=0.998
         Decay per step of the running average of the weights, which is validated and kept. With 0
         the weights themselves are kept.

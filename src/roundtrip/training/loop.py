@@ -213,7 +213,8 @@ def train(
         checkpoint.keep(key, everything())
     trainer.networks.load_state_dict(state.best)
     trainer.networks.eval()
-    if falling_rate or result.stopped_by == "interrupt":  # at a constant rate it is only a trial
+    # A training at a constant rate is a trial, unless it ends at an epoch that trials have chosen.
+    if falling_rate or last_epoch is not None or result.stopped_by == "interrupt":
         _warn(description, result, state.recoveries, trainer.learning_rate)
     return result
 

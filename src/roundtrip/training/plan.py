@@ -1,6 +1,7 @@
-"""The stages of a fit: choice of the latent dimension, training, and the fitted prior."""
+"""The stages of a fit: latent dimension, training, calibration of the noise, fitted prior."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ ROWS_PER_DIMENSION = 4
 """Fewest rows per latent dimension that "auto" gives."""
 
 WARM_START_EPOCHS = 60
+"""Epochs of a warm start on a small table without a time limit."""
 
 
 @dataclass
@@ -122,6 +124,7 @@ def fit_in_stages(
     else:
         assert start is not None
         model = start
+    _calibrate(options, data, model, result, [model], [data], seeds)
     gain = 0.0
     if isinstance(options.prior, MixturePrior):
         rows = data.as_trained(PRIOR_ROWS, seeds["prior"])
@@ -144,7 +147,7 @@ def _fit_small_table(
     max_time: float | None,
     checkpoint: Checkpoint | None,
 ) -> FittedModel:
-    """Choose the length of training by trials, train on all rows, and fit the prior."""
+    """Choose the length of training by trials, train on all rows, calibrate and fit the prior."""
     latent_dim = options.latent_dim
     if latent_dim == "auto":
         # More dimensions than this can't be told from noise.
@@ -162,10 +165,7 @@ def _fit_small_table(
     )
     model, result, chosen = search.run()
     all_rows = model is not chosen.models[0]
-    if data.training.context_dim:
-        draws = options.validation.draws
-        assert draws != "auto"
-        calibrate(model, chosen.models, search.splits, draws=draws, seed=seeds["validation"])
+    _calibrate(options, data, model, result, chosen.models, search.splits, seeds)
     gain = 0.0
     if isinstance(options.prior, MixturePrior):
         settings: dict[str, Any] = {
@@ -187,6 +187,22 @@ def _fit_small_table(
         else:
             model.prior, gain = options.prior.build(model.latent_dim), 0.0
     return FittedModel(model, result, search.options.noise, {}, gain)
+
+
+def _calibrate(
+    options: FitOptions,
+    data: FittingData,
+    model: RoundtripModel,
+    result: TrainingResult,
+    fold_models: Sequence[RoundtripModel],
+    folds: Sequence[FittingData],
+    seeds: Seeds,
+) -> None:
+    """Calibrate the noise of a conditional model, unless the user wants to stop."""
+    draws = options.validation.draws
+    if data.training.context_dim and model.has_posterior and result.stopped_by != "interrupt":
+        assert draws != "auto"
+        calibrate(model, fold_models, folds, draws=draws, seed=seeds["validation"])
 
 
 def _main_stage(options: FitOptions) -> Any:

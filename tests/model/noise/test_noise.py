@@ -153,6 +153,20 @@ def test_the_mixture_is_what_its_definition_says(dtype):
     )
 
 
+def test_a_row_does_not_depend_on_far_rows_beside_it():
+    noise = MixtureNoise(FEATURES, moving=3, fixed=4)
+    rng = torch.Generator().manual_seed(0)
+    outputs = torch.randn(2, 3, noise.n_outputs, generator=rng)
+    outputs[..., FEATURES + 7] = -90.0  # of the tail of the first feature
+    outputs.requires_grad_()
+    rows = torch.tensor([[0.3, -0.2], [1e9, 0.1], [0.0, 1.0]])
+    together = noise.log_prob(outputs, rows)
+    alone = torch.stack([noise.log_prob(outputs[:, [0]], rows[[0]])[:, 0]])[0]
+    torch.testing.assert_close(together[:, 0], alone, rtol=0, atol=0)
+    together.sum().backward()
+    assert outputs.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("x", [1e3, 1e9, 1e14, 1e30])
 def test_log_densities_far_from_the_data_are_those_of_the_tail(x):
     noise = MixtureNoise(1, moving=2, fixed=4)

@@ -37,7 +37,7 @@ FIRST_BOX_SHARE = 0.1
 """Weight of all boxes together before training."""
 
 SMALL_TABLE_BOX_SHARES = (FIRST_BOX_SHARE, 1e-5)
-"""Those that a small table chooses from."""
+"""Initial weights of the boxes that fits of small tables compare."""
 
 FIRST_TAIL_SHARE = 1e-3
 """Weight of the tail before training."""
@@ -175,7 +175,7 @@ class MixtureNoise(ObservationModel):
         self.register_buffer("sharpness", torch.ones(()))
         self.register_buffer("tail_centre", torch.zeros(features, 1))
         self.register_buffer("tail_scale", torch.ones(features, 1))
-        # Narrow boxes move in units of their width: a step of training must not miss a spike.
+        # Narrow boxes move in units of 20 half-widths: a step of training must not miss a spike.
         self.shifts = nn.Parameter(torch.zeros(features, fixed))
         self.register_buffer("first_centres", torch.zeros(features, fixed))
         self.register_buffer("shift_units", torch.ones(features, fixed))
@@ -234,7 +234,14 @@ class MixtureNoise(ObservationModel):
                 tail=log_tail.exp(),
             )
             result, imprecise = MixtureLogDensity.apply(outputs, *boxes, x, constants)
-            if not imprecise.any():
+            among = imprecise.any(dim=-1)
+            if not among.any():
+                return result
+            if not among.all():  # a row must not depend on other rows
+                rows = x.expand(*among.shape, -1)
+                result = torch.empty_like(result)
+                for part in (among, ~among):
+                    result[part] = self.log_prob(outputs[part], rows[part])
                 return result
         log_fixed = torch.cat([log_box_density(x[..., None], *boxes), log_tail], dim=-1)
         return exact_log_density(*self._split(outputs), log_fixed, x)

@@ -30,7 +30,7 @@ exponentials that were cut off may count."""
 SMALLEST_HEIGHT = 1e-25
 """Density of all boxes and the tail that relative ones refer to at least, far from the data."""
 
-LOWEST, LARGEST_DEVIATION = -1e30, 1e15
+LOWEST, LARGEST_FLOAT32_DEVIATION = -1e30, 1e15
 """Log density of a Gaussian, and its deviation in widths, that are not exceeded: a square must be
 finite in float32."""
 
@@ -164,7 +164,7 @@ class MixtureLogDensity(torch.autograd.Function):
         of_box = of_box.sum_to_size(distance.shape).mul_(share[moving:-1] / (2 * half))
         height = _over_rows(of_box * (inside - outside))
         of_inside = of_box * (inside - inside.square())
-        of_outside = of_box.mul_(outside.sub_(outside.square()))
+        of_outside = of_box.mul_(outside - outside.square())
         of_width = _over_rows(of_inside + of_outside)
         of_distance = of_outside.sub_(of_inside).mul_(distance.sign())
         of_centre = -_over_rows(of_distance) / soft
@@ -181,7 +181,9 @@ def exact_log_density(
     Shapes: logits `(..., features, components)`, mean and sigma `(..., features, gaussians)`, log
     densities of boxes and tail at x `(..., features, boxes + 1)`, x `(..., features)`.
     """
-    deviation = ((x[..., None] - mean) / sigma).clamp(-LARGEST_DEVIATION, LARGEST_DEVIATION)
+    deviation = ((x[..., None] - mean) / sigma).clamp(
+        -LARGEST_FLOAT32_DEVIATION, LARGEST_FLOAT32_DEVIATION
+    )
     gaussian = -0.5 * deviation.square() - sigma.log() - HALF_LOG_2PI
     joint = torch.cat([gaussian, log_fixed.expand(*gaussian.shape[:-1], -1)], dim=-1)
     return torch.logsumexp(logits.log_softmax(dim=-1) + joint, dim=-1)

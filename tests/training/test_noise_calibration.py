@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from roundtrip import Roundtrip, load
 from roundtrip.data import Rows
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.noise import ConstantGaussian, MixtureNoise
@@ -51,6 +52,42 @@ def test_held_out_rows_choose_the_width(width, factor):
     calibrate(final, models, folds, draws=8, seed=0)
     for model in (final, *models):
         assert model.noise.widening.item() == pytest.approx(factor)
+
+
+def test_held_out_rows_choose_the_temperature():
+    """Weights of 0.99 and 0.01 for values that are as frequent as each other are too sharp."""
+    noise = MixtureNoise(1, moving=2, fixed=0)
+    outputs = torch.zeros(noise.n_outputs)
+    outputs[1:4] = torch.tensor([4.6, 0.0, -30.0])
+    noise.start(torch.randn(100, 1, generator=torch.Generator().manual_seed(0)), 1.0)
+    encoder = Constant(torch.tensor([0.0, 0.5413]))
+    model = RoundtripModel(Constant(outputs), encoder, 1, noise=noise, has_posterior=True)
+    sample = noise.sample(outputs.expand(300, -1) * 0, torch.Generator().manual_seed(2))
+    calibrate(model, [model], [Fold(sample)], draws=8, seed=0)
+    assert noise.sharpness.item() == pytest.approx(0.5)
+
+
+def test_conditional_fits_are_calibrated_and_files_keep_it(monkeypatch, tmp_path, rng):
+    monkeypatch.setattr(MixtureNoise, "calibrations", ((1.15, 1.2),))
+    context = rng.normal(size=(60, 2))
+    X = context[:, :1] + rng.normal(size=(60, 1))
+    est = Roundtrip(random_state=0, warm_start=True).fit(X, context=context, max_time=3)
+    est.save(tmp_path / "model.rt")
+    for fitted in (est, load(tmp_path / "model.rt"), est.fit(X, context=context, max_time=1)):
+        assert fitted.model_.noise.widening.item() == pytest.approx(1.15)
+        assert fitted.model_.noise.sharpness.item() == pytest.approx(1 / 1.2)
+    alone = Roundtrip(random_state=0).fit(X, max_time=3)
+    assert alone.model_.noise.widening.item() == 1
+
+
+def test_ctrl_c_leaves_the_noise_as_it_was_trained(monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("roundtrip.training.calibration.BoundValidation.__call__", interrupted)
+    model = model_of(0.4)
+    calibrate(model, [model], [Fold(torch.zeros(5, 1))], draws=2, seed=0)
+    assert model.noise.widening.item() == 1
 
 
 def test_noise_without_calibrations_stays_as_it_is():

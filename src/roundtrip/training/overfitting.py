@@ -1,4 +1,4 @@
-"""A warning for fits that learnt little, or the training rows by heart."""
+"""A warning for fits that learnt little, or that overfit the training rows."""
 
 from roundtrip.data import Schema
 from roundtrip.exceptions import warn_user
@@ -13,7 +13,7 @@ FEWEST_ROWS = 10
 
 
 def warn_of_overfitting(result: TrainingResult, data: FittingData, schema: Schema) -> None:
-    """Issue one warning that says what a fit is worth, if that is little.
+    """Issue one warning with all reasons why a fit is unreliable, if there are any.
 
     Parameters
     ----------
@@ -27,14 +27,14 @@ def warn_of_overfitting(result: TrainingResult, data: FittingData, schema: Schem
     reasons = []
     if data.n_rows < FEWEST_ROWS:
         reasons.append(
-            f"{data.n_rows} rows are too few to judge a density by: treat it as a smoothed Gaussian"
+            f"{data.n_rows} rows are too few to tell how good the density is: use more rows"
         )
     elif data.n_rows < data.features:
         reasons.append(
             f"the table has more columns ({data.features}) than rows ({data.n_rows}): relations "
             "between columns are mostly guessed. Leave columns out"
         )
-    if result.stopped_by == "patience" and result.best_epoch <= 1:
+    if result.stopped_by in ("patience", "validation") and result.best_epoch <= 1:
         reasons.append(
             f"held-out rows were likeliest after epoch {result.best_epoch}, before training had "
             "learnt much: try a lower learning_rate or a narrower network"
