@@ -183,11 +183,12 @@ def test_the_progress_bar_shows_the_whole_fit(monkeypatch):
 def test_a_training_on_all_rows_that_went_wrong_is_not_kept(monkeypatch, rng):
     """It is tried once more; then the model of the first fold, which was validated, is kept."""
     X = rng.normal(size=(320, 2)) * [1.0, 5.0]
-    trained = []
+    trained, limits = [], []
 
     def spoiling(options, data, *, key, **how):
         model, result = fit_model(options, data, key=key, **how)
         trained.append(key)
+        limits.append((how["max_time"], result.seconds))
         if key.startswith("all-rows"):
             with torch.no_grad():
                 for weights in model.encoder.parameters():
@@ -197,5 +198,7 @@ def test_a_training_on_all_rows_that_went_wrong_is_not_kept(monkeypatch, rng):
     monkeypatch.setattr("roundtrip.training.length_search.fit_model", spoiling)
     est = Roundtrip(random_state=0).fit(X, max_time=30)
     assert trained[-2:] == ["all-rows", "all-rows-again"]
+    (before, seconds), (left, _) = limits[-2:]
+    assert left == pytest.approx(before - seconds)  # both within `max_time`
     assert est.stopped_by_ != "validation"
     assert est.score(X[:100]) > -5.5

@@ -137,6 +137,7 @@ class LengthSearch:
         ):
             for key in ("all-rows", "all-rows-again"):
                 model, result = self._fit_all_rows(chosen, key)
+                self._spend(result.seconds)
                 if result.stopped_by != "validation":
                     # Cut short, it is behind the model of the first fold.
                     chosen.results[0] = replace(chosen.results[0], stopped_by=result.stopped_by)
@@ -231,6 +232,10 @@ class LengthSearch:
             **self._shared,
         )
 
+    def _spend(self, seconds: float) -> None:
+        if self._time_left is not None:
+            self._time_left = max(self._time_left - seconds, 1e-3)
+
     def _next_span(self) -> tuple[float, float]:
         """Return where the next training starts and ends in the progress of the whole fit."""
         self._ended += 1
@@ -270,8 +275,7 @@ class LengthSearch:
             )
             fits.models.append(model)
             fits.results.append(result)
-            if seconds is not None:
-                self._time_left = max(seconds - result.seconds, 1e-3)
+            self._spend(result.seconds)
             if result.stopped_by == "interrupt":
                 break
         return fits
