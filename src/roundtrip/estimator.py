@@ -134,7 +134,8 @@ class Roundtrip(
     prior_gain_ : float
         Nats per validation row by which the fitted prior is better than N(0, I); 0 without one.
     n_iter_, best_epoch_ : int
-        Number of epochs trained, and the epoch whose weights were kept.
+        Number of epochs trained, and the epoch whose weights were kept. 0 is the start, or for
+        tables of up to 5,000 rows a linear model with a mixture as prior.
     stopped_by_ : str
         What ended training: "max_epochs", "max_time", "patience", "interrupt" or "divergence";
         "validation" if it took all rows, for as many epochs as cross-validation chose.
@@ -296,7 +297,7 @@ class Roundtrip(
         result = fitted.result
         warn_of_concentration(fitted.model, data, schema, seeds["validation"])
         if options.max_epochs == "auto" and previous is None:
-            warn_of_overfitting(result, data, schema)
+            warn_of_overfitting(result, data, schema, trained=fitted.trained)
         self.options_ = replace(
             options,
             latent_dim=fitted.model.latent_dim,

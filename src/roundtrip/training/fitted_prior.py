@@ -93,8 +93,8 @@ def _fit_prior(
     if components < 2:
         return None, 0.0
     rng = torch.Generator(training.device).manual_seed(seed)
-    codes = _codes(model, training, rng)
-    held_out = None if validation is None else _codes(model, validation, rng)
+    codes = drawn_codes(model, training, rng)
+    held_out = None if validation is None else drawn_codes(model, validation, rng)
     if not all(np.isfinite(part).all() for part in (codes, held_out) if part is not None):
         return None, 0.0
     mixture = MixtureByEM(
@@ -113,11 +113,7 @@ def _fit_prior(
             late = seconds is not None and time.perf_counter() - start > seconds
             if late or bound - before < SETTLED:
                 break
-    normal_covariance = np.eye(dim)[None]
-    factors = np.linalg.cholesky(np.concatenate([mixture.covariances_, normal_covariance]))
-    weights = np.append((1 - NORMAL_SHARE) * mixture.weights_, NORMAL_SHARE)
-    means = np.concatenate([mixture.means_, np.zeros((1, dim))])
-    prior = GaussianMixture(*(torch.from_numpy(part) for part in (weights, means, factors)))
+    prior = with_normal(mixture.weights_, mixture.means_, mixture.covariances_)
     if held_out is None:
         return prior.to(model.device), 0.0
     ours = prior.log_prob(torch.from_numpy(held_out)).numpy()
@@ -125,8 +121,20 @@ def _fit_prior(
     return (prior.to(model.device), gain) if gain > 0 else (None, 0.0)
 
 
+def with_normal(
+    weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, *, width: float = 1.0
+) -> GaussianMixture:
+    """Return a mixture of these Gaussians and, with a small weight, N(0, width² I)."""
+    dim = means.shape[1]
+    normal = width**2 * np.eye(dim)[None]
+    factors = np.linalg.cholesky(np.concatenate([covariances, normal]))
+    weights = np.append((1 - NORMAL_SHARE) * weights, NORMAL_SHARE)
+    means = np.concatenate([means, np.zeros((1, dim))])
+    return GaussianMixture(*(torch.from_numpy(part) for part in (weights, means, factors)))
+
+
 @torch.no_grad()
-def _codes(model: RoundtripModel, rows: Rows, rng: torch.Generator) -> np.ndarray:
+def drawn_codes(model: RoundtripModel, rows: Rows, rng: torch.Generator) -> np.ndarray:
     """Draw one code from q(z | x) per row, `(rows, latent_dim)` float64."""
 
     def of_block(x: Tensor, context: Tensor) -> Tensor:

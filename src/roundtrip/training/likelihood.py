@@ -20,7 +20,7 @@ SMALL_TABLE = 20_000
 WIDE_TABLE, MOST_LATENT = 24, 64
 """Features above which "auto" adds fewer latent dimensions per feature, and the most it gives."""
 
-LARGEST_FALL = 1.0
+LARGEST_FALL = 0.2
 """Nats per feature by which an epoch may fall below the best one. After a larger fall the posterior
 q(z | x) no longer matches G, and further steps do not repair it."""
 

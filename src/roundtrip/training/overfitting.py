@@ -12,7 +12,9 @@ FEWEST_ROWS = 10
 """With fewer rows, held-out rows can't tell how good a fit is."""
 
 
-def warn_of_overfitting(result: TrainingResult, data: FittingData, schema: Schema) -> None:
+def warn_of_overfitting(
+    result: TrainingResult, data: FittingData, schema: Schema, *, trained: bool = True
+) -> None:
     """Issue one warning with all reasons why a fit is unreliable, if there are any.
 
     Parameters
@@ -23,6 +25,8 @@ def warn_of_overfitting(result: TrainingResult, data: FittingData, schema: Schem
         Training and validation rows.
     schema : Schema
         Scaling of the rows.
+    trained : bool, default=True
+        Whether the networks were trained; otherwise no training was better than linear networks.
     """
     reasons = []
     if data.n_rows < FEWEST_ROWS:
@@ -34,7 +38,8 @@ def warn_of_overfitting(result: TrainingResult, data: FittingData, schema: Schem
             f"the table has more columns ({data.features}) than rows ({data.n_rows}): relations "
             "between columns are mostly guessed. Leave columns out"
         )
-    if result.stopped_by in ("patience", "validation") and result.best_epoch <= 1:
+    ended = result.stopped_by in ("patience", "validation")
+    if trained and ended and result.best_epoch <= 1:
         reasons.append(
             f"held-out rows were likeliest after epoch {result.best_epoch}, before training had "
             "learnt much: try a lower learning_rate or a narrower network"

@@ -17,6 +17,7 @@ from roundtrip.training.fitted_prior import fit_prior
 from roundtrip.training.hybrid import Hybrid
 from roundtrip.training.latent_search import TRIAL_SHARE, search_latent_dim
 from roundtrip.training.length_search import LengthSearch
+from roundtrip.training.linear_mixture import fit_linear_mixture
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.result import TrainingResult
 from roundtrip.training.run import fit_model
@@ -26,6 +27,9 @@ PRIOR_SHARE = 0.02
 
 ROWS_PER_DIMENSION = 4
 """Fewest rows per latent dimension that "auto" gives."""
+
+LINEAR_MARGIN = 0.01
+"""Nats per feature by which a linear model must be ahead of the trained one to replace it."""
 
 WARM_START_EPOCHS = 60
 """Epochs of a warm start on a small table without a time limit."""
@@ -45,6 +49,8 @@ class FittedModel:
         Validation log-likelihood of each latent dimension that was tried.
     prior_gain : float
         Nats per validation row gained by the fitted prior.
+    trained : bool, default=True
+        Whether the networks were trained; otherwise they are linear (`linear_mixture.py`).
     """
 
     model: RoundtripModel
@@ -52,6 +58,7 @@ class FittedModel:
     noise: Noise
     latent_dims_tried: dict[int, float]
     prior_gain: float
+    trained: bool = True
 
 
 def fit_in_stages(
@@ -186,7 +193,16 @@ def _fit_small_table(
             model.prior = prior
         else:
             model.prior, gain = options.prior.build(model.latent_dim), 0.0
-    return FittedModel(model, result, search.options.noise, {}, gain)
+    fitted = FittedModel(model, result, search.options.noise, {}, gain)
+    if options.latent_dim == "auto" and result.stopped_by != "interrupt":
+        linear = fit_linear_mixture(
+            options, data, search.splits, seeds=seeds, seconds=prior_seconds
+        )
+        ahead = max(chosen.scores) + gain + LINEAR_MARGIN * data.features
+        if linear is not None and linear.score > ahead:
+            result = replace(result, best_epoch=0, first_score=linear.score)
+            fitted = FittedModel(linear.model, result, linear.noise, {}, 0.0, trained=False)
+    return fitted
 
 
 def _calibrate(

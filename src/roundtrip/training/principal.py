@@ -22,7 +22,9 @@ def has_linear_start(model: RoundtripModel) -> bool:
 
 
 @torch.no_grad()
-def start_at_principal_components(model: RoundtripModel, rows: Rows) -> None:
+def start_at_principal_components(
+    model: RoundtripModel, rows: Rows, *, noise_share: float = 0.5
+) -> None:
     """Set the linear parts of G and H and the width of the noise from training rows.
 
     With a context, the axes are those of the residuals of a linear regression on the context.
@@ -33,6 +35,9 @@ def start_at_principal_components(model: RoundtripModel, rows: Rows) -> None:
         Model whose G and H are `ResidualMLP`, H with a posterior.
     rows : Rows
         Training rows.
+    noise_share : float, default=0.5
+        Variance of the noise in units of that along the last axis, if there is a latent dimension
+        for every feature.
     """
     generator, encoder = model.generator, model.encoder
     if not (isinstance(generator, ResidualMLP) and isinstance(encoder, ResidualMLP)):
@@ -48,7 +53,7 @@ def start_at_principal_components(model: RoundtripModel, rows: Rows) -> None:
     centred = data - mean - context @ shift.mT
     variances, axes = torch.linalg.eigh(centred.mT @ centred / len(data))
     variances, axes = variances.flip(0).clamp_min(0), axes.flip(1)
-    rest = variances[dim:].mean() if dim < features else variances[-1] / 2
+    rest = variances[dim:].mean() if dim < features else noise_share * variances[-1]
     noise = rest.clamp_min(SMALLEST_VARIANCE)
     used = min(dim, features)  # further latent dimensions start unused
     explained = variances[:used].clamp_min(1.01 * noise)
