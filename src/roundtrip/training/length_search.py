@@ -8,10 +8,11 @@ poor judge, so several folds are trained and their curves averaged. In the end a
 on.
 
 The first training is repeated for every variant of the noise (`Noise.variants`), and the best one
-is used from then on.
+is used from then on. Larger tables compare the variants on a part of their rows beforehand.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +38,7 @@ larger one would not make it much better."""
 MOST_PASSES, MOST_STEPS = 300, 500
 """Limit of the first training: so many passes over the rows or so many steps, whichever is more."""
 
-FIRST_PATIENCE = 6
+FIRST_PATIENCE = 5
 """Fewest epochs without improvement after which the first training ends."""
 
 LARGEST_LOSS = 0.05
@@ -48,6 +49,13 @@ SECOND_LENGTH = 1.25
 
 SECOND_EPOCHS = 40
 """Validations in the second training."""
+
+SECOND_PATIENCE = 15
+"""Epochs without improvement after which a second training of one fold ends. Those of several folds
+run to their end, so that their curves can be averaged."""
+
+VARIANT_ROWS = 1_000
+"""Most training rows on which the variants of the noise are compared."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +128,11 @@ class LengthSearch:
         self.splits = data.folds(1 if data.own_validation else number_of_folds(data.n_rows))
         self._uses_all_rows = not data.own_validation and data.n_rows <= MOST_REFIT_ROWS
         self._time_left = max_time
-        self._variants_left = len(options.noise.variants)
-        self._trainings = len(self.splits) * (self._variants_left + 1) + self._uses_all_rows
+        variants = len(options.noise.variants)
+        self._tries_variants = variants > 1 and len(self.splits[0].training) > VARIANT_ROWS
+        self._trainings = len(self.splits) * (variants + 1) + self._uses_all_rows
+        if self._tries_variants:
+            self._trainings = variants + 2 * len(self.splits) + self._uses_all_rows
         self._ended = 0
         self._shared: dict[str, Any] = {
             "latent_dim": latent_dim,
@@ -148,14 +159,11 @@ class LengthSearch:
 
     def _chosen(self) -> FoldFits:
         """Return the trainings of the chosen length, whose best epoch is the one to stop at."""
-        batch = rows_per_batch(self.options.objective, len(self.splits[0].training))
-        per_pass = len(self.splits[0].training) // batch
-        per_epoch = max(int(self.options.objective.min_steps_per_epoch), per_pass)
-        most = max(MOST_STEPS, MOST_PASSES * per_pass) // per_epoch
-        first = self._first(Schedule(per_epoch, max(1, most), FIRST_PATIENCE, falling_rate=False))
+        first = self._first()
         self.options = replace(self.options, noise=first.noise)
         if first.stopped_by("interrupt"):
             return first
+        per_epoch = first.schedule.steps_per_epoch
         if first.stopped_by("max_time"):  # no time to start again: the rate falls from here on
             self._uses_all_rows = False
             return self._fit(
@@ -168,29 +176,51 @@ class LengthSearch:
         steps = SECOND_LENGTH * first.best_epoch * per_epoch + WARM_UP_STEPS
         per_epoch = max(1, round(steps / SECOND_EPOCHS))
         epochs = max(1, round(steps / per_epoch))
-        second = self._fit(Schedule(per_epoch, epochs, epochs), self._stage(2))
+        patience = SECOND_PATIENCE if len(self.splits) == 1 else epochs
+        second = self._fit(Schedule(per_epoch, epochs, patience), self._stage(2))
         if max(second.scores) >= max(first.scores):
             return second
         if second.stopped_by("interrupt"):
             first.results[0] = replace(first.results[0], stopped_by="interrupt")
         return first
 
-    def _first(self, schedule: Schedule) -> FoldFits:
+    def _first(self) -> FoldFits:
         """Return the first trainings with the best variant of the noise."""
+        if self._tries_variants:
+            split = self.splits[0]
+            part = replace(split, training=split.training[:VARIANT_ROWS])
+            trial = self._best_variant([part], "trial", later=2)
+            if trial.stopped_by("interrupt"):
+                return trial
+            self.options = replace(self.options, noise=trial.noise)
+        return self._best_variant(self.splits, "first", later=1)
+
+    def _best_variant(self, splits: Sequence[FittingData], key: str, *, later: int) -> FoldFits:
+        """Return the trainings at a constant rate with the variant that held-out rows prefer."""
+        rows = len(splits[0].training)
+        per_pass = rows // rows_per_batch(self.options.objective, rows)
+        per_epoch = max(int(self.options.objective.min_steps_per_epoch), per_pass)
+        most = max(MOST_STEPS, MOST_PASSES * per_pass) // per_epoch
+        schedule = Schedule(per_epoch, max(1, most), FIRST_PATIENCE, falling_rate=False)
         best: FoldFits | None = None
         variants = self.options.noise.variants
         for number, noise in enumerate(variants):
             self.options = replace(self.options, noise=noise)
-            self._variants_left = len(variants) - number
             text = self._stage(1)
             text += f", noise {number + 1}/{len(variants)}" * (len(variants) > 1)
-            fits = self._fit(schedule, text, key=f"first-{number}")
+            fits = self._fit(
+                schedule,
+                text,
+                splits=splits,
+                key=f"{key}-{number}",
+                later=len(variants) - number - 1 + later,
+            )
             interrupted = fits.stopped_by("interrupt")
             if best is None or (max(fits.scores) > max(best.scores) and not interrupted):
                 best = fits
             elif interrupted:
                 best.results[0] = replace(best.results[0], stopped_by="interrupt")
-            if interrupted or fits.stopped_by("max_time"):
+            if interrupted or (key == "first" and fits.stopped_by("max_time")):
                 break
         assert best is not None
         return best
@@ -250,16 +280,21 @@ class LengthSearch:
         schedule: Schedule,
         description: str,
         *,
+        splits: Sequence[FittingData] | None = None,
         key: str = "second",
+        later: int = 0,
         start: RoundtripModel | None = None,
     ) -> FoldFits:
-        """Train every fold, or only the first one from the weights of `start`."""
+        """Train every fold, or only the first one from the weights of `start`.
+
+        `later` is the number of trainings of all folds that are still to come.
+        """
         fits = FoldFits(schedule, self.options.noise, [], [])
-        splits = self.splits if start is None else self.splits[:1]
+        if splits is None:
+            splits = self.splits if start is None else self.splits[:1]
         count = len(splits)
         # Time for the folds of this and of later trainings, and for all rows.
-        left = 1 if schedule.falling_rate else 1 + self._variants_left
-        shares = count * left + self._uses_all_rows
+        shares = count + later * len(self.splits) + self._uses_all_rows
         for number, split in enumerate(splits):
             seconds = self._time_left
             model, result = fit_model(

@@ -111,7 +111,7 @@ def train(
         Epoch after which training ends although the learning rate has not fallen to its end.
     falling_rate : bool, default=True
         Whether the learning rate follows its schedule. Otherwise it stays at its highest value,
-        and training also waits for half as many epochs as the best one took.
+        and training also waits for a third as many epochs as the best one took.
     max_time : float, default=None
         Time limit in seconds.
     largest_fall : float, default=inf
@@ -197,7 +197,7 @@ def train(
                 progress.epoch(epoch, values)
                 state.take_in(epoch, values, weights, validation)
                 settled = max(result.best_trained_epoch, validation.selection_epochs or 0)
-                if epoch - settled >= max(patience, 0 if falling_rate else settled / 2):
+                if epoch - settled >= max(patience, 0 if falling_rate else settled / 3):
                     result.stopped_by = "patience"
                 elif epoch == last_epoch:
                     result.stopped_by = "validation"

@@ -41,8 +41,9 @@ def warn_of_overfitting(
     ended = result.stopped_by in ("patience", "validation")
     if trained and ended and result.best_epoch <= 1:
         reasons.append(
-            f"held-out rows were likeliest after epoch {result.best_epoch}, before training had "
-            "learnt much: try a lower learning_rate or a narrower network"
+            f"held-out rows were likeliest after epoch {result.best_epoch}, so the density is "
+            "close to a single Gaussian. If the columns are not, try a lower learning_rate or a "
+            "narrower network"
         )
     if result.best_epoch and "bound" in result.history:
         best = result.best_epoch - 1
