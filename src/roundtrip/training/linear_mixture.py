@@ -22,7 +22,7 @@ from roundtrip.model.core import RoundtripModel
 from roundtrip.model.noise import Noise
 from roundtrip.model.prior import GaussianMixture, MixturePrior
 from roundtrip.parameters import Seeds
-from roundtrip.training.data import HELD_OUT_PARTS, FittingData
+from roundtrip.training.data import ENOUGH_ROWS, HELD_OUT_PARTS, FittingData
 from roundtrip.training.fitted_prior import MOST_ROWS, drawn_codes, with_normal
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
@@ -37,10 +37,13 @@ COMPONENTS = (1, 2, 3, 4, 6, 8, 12, 16)
 ROWS_PER_NUMBER = 2
 """Fewest training rows per number of the mixture."""
 
+MOST_WORSE = 2
+"""Numbers of components or widths in a row that may be worse than the best before them."""
+
 REGULARISATION = (1e-3, 3e-2)
 """Variances added to those of the mixture, in units of the variance of all codes."""
 
-KERNEL_WIDTHS = tuple(np.geomspace(0.2, 1.2, 9))
+KERNEL_WIDTHS = tuple(np.geomspace(1.2, 0.2, 9))
 """In units of Scott's rule, n^(-1 / (d + 4))."""
 
 NOISE_SHARE = 0.002
@@ -112,7 +115,8 @@ def fit_linear_mixture(
     first = _linear_model(options, splits[0], seeds)
     if not has_linear_start(first):
         return None
-    folds = data.folds(1 if data.own_validation else HELD_OUT_PARTS)
+    enough = data.own_validation or data.n_rows >= ENOUGH_ROWS
+    folds = splits if enough else data.folds(HELD_OUT_PARTS)
     chosen = _best_recipe(options, folds, seeds, deadline)
     if chosen is None:
         return None
@@ -135,15 +139,19 @@ def _best_recipe(
     codes = [_codes_of(_linear_model(options, fold, seeds), fold, seeds) for fold in folds]
     fewest = min(len(training) for training, _ in codes)
     best, chosen = -math.inf, None
-    for recipe in _recipes(fewest, folds[0].features, options.prior.components, seeds["prior"]):
-        if time.perf_counter() > deadline:
-            break
-        try:
-            score = np.mean([_held_out_log_prob(recipe, *each) for each in codes])
-        except (ValueError, np.linalg.LinAlgError):
-            continue
-        if score > best:
-            best, chosen = float(score), recipe
+    for family in _families(fewest, folds[0].features, options.prior.components, seeds["prior"]):
+        best_of_family, worse = -math.inf, 0
+        for recipe in family:
+            if worse == MOST_WORSE or time.perf_counter() > deadline:
+                break
+            try:
+                score = float(np.mean([_held_out_log_prob(recipe, *each) for each in codes]))
+            except (ValueError, np.linalg.LinAlgError):
+                break
+            worse = 0 if score > best_of_family else worse + 1
+            best_of_family = max(score, best_of_family)
+            if score > best:
+                best, chosen = score, recipe
     return chosen
 
 
@@ -191,21 +199,24 @@ def _held_out_log_prob(recipe: Recipe, training: np.ndarray, held_out: np.ndarra
     return recipe(training).log_prob(torch.from_numpy(held_out)).mean().item()
 
 
-def _recipes(rows: int, dim: int, most_components: int, seed: int) -> Iterator[Recipe]:
-    """Return ways to make a prior from codes, simple ones first."""
-    for components in (number for number in COMPONENTS if number <= most_components):
-        means = components * (dim + 1)
-        for kind, numbers in (
-            ("tied", means + dim * (dim + 1) / 2),
-            ("full", means + components * dim * (dim + 1) / 2),
-        ):
-            if rows < ROWS_PER_NUMBER * numbers or (components == 1 and kind == "tied"):
-                continue
-            for regularisation in REGULARISATION:
-                yield _mixture(components, kind, regularisation, seed)
+def _families(rows: int, dim: int, most_components: int, seed: int) -> Iterator[Iterator[Recipe]]:
+    """Return kinds of priors, each in the order of its number of components or width."""
+    for regularisation in REGULARISATION:
+        for kind in ("tied", "full"):
+            yield (
+                _mixture(components, kind, regularisation, seed)
+                for components in COMPONENTS
+                if components <= most_components
+                and rows >= ROWS_PER_NUMBER * _numbers(components, kind, dim)
+            )
     if rows <= MOST_KERNELS:
-        for width in KERNEL_WIDTHS:
-            yield _kernels(width)
+        yield (_kernels(width) for width in KERNEL_WIDTHS)
+
+
+def _numbers(components: int, kind: str, dim: int) -> float:
+    """Return how many numbers a mixture has."""
+    covariances = 1 if kind == "tied" else components
+    return components * (dim + 1) + covariances * dim * (dim + 1) / 2
 
 
 def _mixture(components: int, kind: str, regularisation: float, seed: int) -> Recipe:
