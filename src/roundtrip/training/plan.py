@@ -28,7 +28,7 @@ PRIOR_SHARE = 0.02
 ROWS_PER_DIMENSION = 4
 """Fewest rows per latent dimension that "auto" gives."""
 
-LINEAR_MARGIN = 0.01
+LINEAR_MARGIN = 0.03
 """Nats per feature by which a linear model must be ahead of the trained one to replace it."""
 
 WARM_START_EPOCHS = 60
