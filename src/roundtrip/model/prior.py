@@ -143,11 +143,11 @@ class GaussianMixture(LatentDistribution):
         inverse = torch.linalg.solve_triangular(
             self.factors, identity.expand_as(self.factors), upper=False
         )
-        # One matrix product serves all components: L⁻¹(z - m) = L⁻¹z - L⁻¹m.
-        standard = (
-            z.double() @ inverse.flatten(0, 1).mT - (inverse @ self.means[..., None]).flatten()
-        )
-        distance = standard.unflatten(-1, (components, dim)).square().sum(-1)
+        # One matrix product serves all components: L⁻¹(z - m) = L⁻¹z - L⁻¹m. Components come last,
+        # so that the sum over coordinates adds up whole vectors.
+        shift = (inverse @ self.means[..., None])[..., 0].mT.flatten()
+        standard = z.double() @ inverse.transpose(0, 1).flatten(0, 1).mT - shift
+        distance = standard.unflatten(-1, (dim, components)).square().sum(-2)
         log_det = self.factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         constant = self.weights.log() - log_det - 0.5 * dim * math.log(2 * math.pi)
         return torch.logsumexp(constant - 0.5 * distance, dim=-1)

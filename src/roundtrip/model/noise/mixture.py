@@ -21,14 +21,13 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from roundtrip.model.noise.base import Noise, ObservationModel, normal
-from roundtrip.model.noise.gaussian import HALF_LOG_2PI, inverse_softplus
+from roundtrip.model.noise.gaussian import inverse_softplus
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
     MixtureConstants,
     MixtureLogDensity,
     exact_log_density,
     log_box_density,
-    log_sum,
     parts,
 )
 from roundtrip.parameters import check_integer, check_number, is_auto
@@ -54,12 +53,11 @@ CALIBRATIONS = tuple((w, t) for w in (1.0, 1.15, 1.3, 1.5) for t in (1.0, 1.2, 1
 SMALLEST_LEVEL = 1e-7
 """Draws of the tail lie between this quantile and the one as far from 1."""
 
-LARGEST_DEVIATION = 1e150
-"""Of a Gaussian in float64; the square of a larger one is infinite."""
+SMALLEST_DENSITY = 1e-17
+"""Of x_j given z, also relative to the largest box or tail, below which terms that were cut off may
+count."""
 
-SMALLEST_OTHERS, SMALLEST_GAUSSIANS = 1e-15, -40.0
-"""Density of boxes and tail, and log density of all Gaussians, relative to the largest box or tail,
-below which terms that were cut off may count."""
+SQRT_2PI = math.sqrt(2 * math.pi)
 
 
 @dataclass(frozen=True, repr=False)
@@ -263,25 +261,31 @@ class MixtureNoise(ObservationModel):
     def log_prob_of_terms(self, outputs: Tensor, terms: tuple[Tensor, ...]) -> Tensor:
         """Return log p(x_j | z), `(..., features)` float64.
 
-        Weights are summed in the precision of `outputs`: in float32 this changes log p(x_j | z) by
-        some 1e-6. Gaussians may be narrow, so that their deviations are computed in float64.
+        Densities of components are summed in the precision of `outputs`: in float32 this changes
+        log p(x_j | z) by some 1e-6. Gaussians may be narrow, so that their deviations are computed
+        in float64.
         """
         x, largest, fixed = terms
         location, logits, shift, raw = parts(outputs, self.features, self.moving)
-        logits, first_logits = self.sharpness * logits, self.sharpness * self.first_logits
+        if self.sharpness != 1:
+            logits = self.sharpness * logits
+        share = (self.sharpness * self.first_logits).exp().to(outputs)
         top = logits.amax(dim=-1, keepdim=True)
         weights = (logits - top).clamp_min_(NEGLIGIBLE).exp_()
-        total = (weights @ first_logits.exp().to(weights)).log()
+        total = weights @ share
         others = (weights[..., self.moving :] * fixed).sum(dim=-1)
-        mean = self.first_width * (shift.contiguous() + self.offsets)
-        sigma = self.floor + self.widening * softplus(raw.contiguous() + self.first_raw)
-        deviation = ((x - location.double())[..., None] - mean).div_(sigma)
-        deviation = deviation.clamp_(-LARGEST_DEVIATION, LARGEST_DEVIATION)
-        log_weights = (logits[..., : self.moving] - top).add_(first_logits[: self.moving])
-        gaussians = log_sum((log_weights - sigma.log()) - 0.5 * deviation.square()) - HALF_LOG_2PI
-        result = torch.logaddexp(gaussians, others.double().log() + largest) - total
+        sigma = softplus(raw + self.first_raw).mul_(self.widening).add_(self.floor)
+        mean = (shift + self.offsets).mul_(self.first_width)
+        deviation = ((x - location.double())[..., None] - mean).to(sigma.dtype).div_(sigma)
+        # The smallest exponentials are slow denormal numbers, and count for nothing.
+        exponent = deviation.square_().mul_(-0.5).clamp_min_(NEGLIGIBLE)
+        heights = exponent.exp_().mul_(weights[..., : self.moving]).div_(sigma)
+        gaussians = (heights @ share[: self.moving]).double() / SQRT_2PI
+        height = largest.exp()
+        density = torch.addcmul(gaussians, others.double(), height)
         # Terms that were cut off count if they are all there is, far from the data.
-        cut = (others < SMALLEST_OTHERS) & (gaussians < largest + SMALLEST_GAUSSIANS)
+        cut = ~(density >= SMALLEST_DENSITY * height.clamp_min(1.0))
+        result = density.log_().sub_(total.double().log_())
         if cut.any():
             among = cut.any(dim=-1)
             outputs = outputs.expand(*among.shape, -1)[among].double()

@@ -200,12 +200,5 @@ def log_box_density(x: Tensor, centre: Tensor, half: Tensor, soft: Tensor) -> Te
     return log_box + torch.log(-torch.expm1(-2 * width)) - torch.log(2 * half)
 
 
-def log_sum(values: Tensor) -> Tensor:
-    """Return logsumexp along the last axis, without slow denormal numbers."""
-    largest = values.amax(dim=-1, keepdim=True)
-    total = (values - largest).clamp_min_(NEGLIGIBLE).exp_().sum(dim=-1)
-    return total.log_().add_(largest[..., 0])
-
-
 def _over_rows(values: Tensor) -> Tensor:
     return values.flatten(end_dim=-3).sum(0) if values.ndim > 2 else values
