@@ -213,3 +213,13 @@ def test_a_bad_setting_can_be_mended():
         fit_options(est.get_params(deep=False))
     est.set_params(noise__gaussians=3)
     assert fit_options(est.get_params(deep=False)).noise == Mixture(gaussians=3)
+
+
+def test_wide_tables_are_trained_at_a_lower_rate():
+    rates = [
+        fit_options(Roundtrip().get_params(), rows=500, features=columns).objective.learning_rate
+        for columns in (9, 24, 96)
+    ]
+    assert rates == [8e-3, 8e-3, 4e-3]
+    given = Roundtrip(objective=Likelihood(learning_rate=0.1)).get_params()
+    assert fit_options(given, rows=500, features=96).objective.learning_rate == 0.1

@@ -263,7 +263,9 @@ class Roundtrip(
         else:
             schema = self.schema_.with_columns_of(X)
             rows = schema.rows(self, X, context, min_rows=2)
-        options = fit_options(params, pixels=pixels, rows=len(rows), has_max_time=timed)
+        options = fit_options(
+            params, pixels=pixels, rows=len(rows), features=rows.features, has_max_time=timed
+        )
         held_out: Rows | None = None
         if validation_data is not None:
             held_out = schema.rows(self, validation_data, validation_context)

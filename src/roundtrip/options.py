@@ -177,6 +177,7 @@ def fit_options(
     *,
     pixels: int = 0,
     rows: float = math.inf,
+    features: int = 0,
     has_max_time: bool = False,
 ) -> FitOptions:
     """Check the parameters of an estimator and replace shorthands and "auto".
@@ -189,6 +190,8 @@ def fit_options(
         Numbers per image; 0 for tables.
     rows : float, default=inf
         Number of rows.
+    features : int, default=0
+        Number of features of a table; 0 if it is not known yet.
     has_max_time : bool, default=False
         Whether the fit has a time limit, which replaces the default limit of epochs.
 
@@ -213,7 +216,10 @@ def fit_options(
     objective.check_with(parts["noise"], parts["prior"])
     by_likelihood = objective.has_posterior
     parts["objective"] = objective.resolved(
-        pixels=pixels, rate_follows_pixels=pixels > 0 and not network.local, rows=rows
+        pixels=pixels,
+        rate_follows_pixels=pixels > 0 and not network.local,
+        rows=rows,
+        features=features,
     )
     validation_rows, draws = (500, 5) if pixels else (1000, 10)
     if not by_likelihood:

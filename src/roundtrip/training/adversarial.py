@@ -94,7 +94,14 @@ class Adversarial(Adversaries, Objective):  # numpydoc ignore=PR02
             )
         super().check_with(noise, prior)
 
-    def resolved(self, *, pixels: int, rate_follows_pixels: bool, rows: float = math.inf) -> Self:
+    def resolved(
+        self,
+        *,
+        pixels: int,
+        rate_follows_pixels: bool,
+        rows: float = math.inf,
+        features: int = 0,
+    ) -> Self:
         """Return the same settings: none of them depends on the data."""
         return self
 

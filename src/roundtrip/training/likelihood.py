@@ -18,7 +18,8 @@ SMALL_TABLE = 20_000
 """Tables of fewer rows are small: trials choose how long they are trained (`length_search.py`)."""
 
 WIDE_TABLE, MOST_LATENT = 24, 64
-"""Features above which "auto" adds fewer latent dimensions per feature, and the most it gives."""
+"""Features above which "auto" adds fewer latent dimensions per feature and lowers the learning
+rate, and the most latent dimensions that it gives."""
 
 LARGEST_FALL = 0.2
 """Nats per feature by which an epoch may fall below the best one. After a larger fall the posterior
@@ -43,8 +44,9 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
     draws : int or "auto", default="auto"
         Draws of z per row for the bound. "auto" is 2, and 1 for images.
     learning_rate : float or "auto", default="auto"
-        Highest learning rate of Adam. "auto" is 8e-3 for tables and 4e-3 for images; without
-        convolutions it is lower for images of more than 784 numbers.
+        Highest learning rate of Adam. "auto" is 8e-3 for tables and 4e-3 for images; it is lower
+        for tables of more than 24 columns and, without convolutions, for images of more than 784
+        numbers.
     batch_size : int or "auto", default="auto"
         Rows per step. A smaller table is one batch. "auto" is 512, and 256 for tables of fewer
         than 20,000 rows.
@@ -77,13 +79,23 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
             check_integer("draws", self.draws, minimum=1)
         check_training(self)
 
-    def resolved(self, *, pixels: int, rate_follows_pixels: bool, rows: float = math.inf) -> Self:
+    def resolved(
+        self,
+        *,
+        pixels: int,
+        rate_follows_pixels: bool,
+        rows: float = math.inf,
+        features: int = 0,
+    ) -> Self:
         """Replace every "auto"; see `Objective.resolved`."""
         rate = self.learning_rate
         if rate == "auto":
             rate = 4e-3 if pixels else 8e-3
             if rate_follows_pixels:
                 rate *= min(1.0, FULL_RATE_PIXELS / max(pixels, 1)) ** 2
+            elif not pixels:
+                # More columns determine z more exactly, so that H must move in smaller steps.
+                rate *= min(1.0, WIDE_TABLE / max(features, 1)) ** 0.5
         draws = self.draws
         if draws == "auto":
             draws = 1 if pixels else 2

@@ -96,7 +96,14 @@ class Objective(Component, ABC):
     averaging: float
 
     @abstractmethod
-    def resolved(self, *, pixels: int, rate_follows_pixels: bool, rows: float = math.inf) -> Self:
+    def resolved(
+        self,
+        *,
+        pixels: int,
+        rate_follows_pixels: bool,
+        rows: float = math.inf,
+        features: int = 0,
+    ) -> Self:
         """Return the same settings with every "auto" replaced.
 
         Parameters
@@ -107,6 +114,8 @@ class Objective(Component, ABC):
             Whether the learning rate depends on `pixels`.
         rows : float, default=inf
             Number of rows.
+        features : int, default=0
+            Number of features of a table; 0 if it is not known yet.
 
         Returns
         -------
