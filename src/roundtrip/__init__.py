@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from roundtrip.classifier import RoundtripClassifier
     from roundtrip.data import Schema
-    from roundtrip.density import DensityEstimate, estimate
+    from roundtrip.density import DensityEstimate, MeanDensity, estimate
     from roundtrip.density.class_posterior import ClassPosterior
     from roundtrip.density.proposals import Proposal
     from roundtrip.estimator import Roundtrip
@@ -48,6 +48,7 @@ __all__ = [
     "Isotropic",
     "LatentDistribution",
     "Likelihood",
+    "MeanDensity",
     "Mixture",
     "MixturePrior",
     "ModelFileError",
@@ -76,6 +77,7 @@ _HOMES = {
     "roundtrip.data": ("Schema",),
     "roundtrip.density": (
         "DensityEstimate",
+        "MeanDensity",
         "estimate",
     ),
     "roundtrip.density.class_posterior": ("ClassPosterior",),

@@ -9,6 +9,7 @@ Equation numbers follow the labels of the arXiv source; where the change of vari
 
 from roundtrip.density.estimate import METHODS, Method, estimate
 from roundtrip.density.fitted import FittedDensity
+from roundtrip.density.mean import MeanDensity
 from roundtrip.density.result import DensityEstimate
 from roundtrip.exceptions import DensityWarning
 
@@ -17,6 +18,7 @@ __all__ = [
     "DensityEstimate",
     "DensityWarning",
     "FittedDensity",
+    "MeanDensity",
     "Method",
     "estimate",
 ]

@@ -40,6 +40,7 @@ def adaptive(
     tol: float,
     max_evaluations: int,
     seed: int,
+    confirm: bool = True,
     verbose: bool = False,
 ) -> DensityEstimate:
     """Estimate log p(x) of each row to a standard error of `tol`.
@@ -56,6 +57,9 @@ def adaptive(
         Largest number of evaluations of G per row.
     seed : int
         Seed of the draws.
+    confirm : bool, default=True
+        Whether rows that the encoder does not know are estimated twice. A mean over many rows does
+        not need it.
     verbose : bool, default=False
         Whether to show a progress bar.
 
@@ -100,7 +104,7 @@ def adaptive(
                 columns.setdefault(name, values.new_zeros(len(x)))[among] = values
         # For rows that the encoder does not know, a proposal may miss most of p(x) and the
         # diagnostics not show it. Such a row converges only if a second estimate agrees.
-        doubtful = unusual & columns["converged"]
+        doubtful = unusual & columns["converged"] & confirm
         half = max_evaluations // 2
         confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest_unusual)
         if confirmable.any():

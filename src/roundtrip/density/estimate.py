@@ -1,5 +1,6 @@
 """`estimate`: log densities of a model by any method, eq. (5), eq. (12) or adaptive."""
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,6 +13,7 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive
 from roundtrip.density.diagnostics import LARGEST_LOG_DENSITY, SMALLEST_ESS, reliable_k
 from roundtrip.density.importance import importance
 from roundtrip.density.laplace import laplace
+from roundtrip.density.mean import LOOSEST_ROW_TOL, MeanDensity, mean_log_density, mean_of_rows
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
 from roundtrip.density.randomness import seed_of
@@ -204,6 +206,42 @@ def evaluate(
     return result
 
 
+@torch.no_grad()
+def evaluate_mean(
+    prepared: PreparedModel, rows: Rows, *, tol: float, seed: int, verbose: bool = False
+) -> MeanDensity:
+    """Estimate the mean log density of rows that are already checked.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+        Model in evaluation mode with its banks.
+    rows : Rows
+        Rows in scaled units, on the device of the model.
+    tol : float
+        Standard error of the mean, in nats.
+    seed : int
+        Seed of the draws.
+    verbose : bool, default=False
+        Whether to show a progress bar on stderr.
+
+    Returns
+    -------
+    MeanDensity
+        Mean log density in scaled units.
+    """
+    if prepared.model.context_dim:
+        row_tol = min(LOOSEST_ROW_TOL, tol * math.sqrt(len(rows)))
+        how = Method(tol=row_tol)
+        each = _given_context(prepared, rows, how, seed, verbose)
+        result = mean_of_rows(each, tol)
+    else:
+        result = mean_log_density(prepared, rows.x, tol=tol, seed=seed, verbose=verbose)
+    if not result.converged:
+        _warn_of_mean(result, tol)
+    return result
+
+
 def _evaluate(
     prepared: PreparedModel, x: Tensor, method: Method, seed: int, verbose: bool
 ) -> DensityEstimate:
@@ -268,6 +306,18 @@ def _given_context(
         if field.name not in ("method", "index")
     }
     return DensityEstimate(**columns, method=parts[0].method)
+
+
+def _warn_of_mean(result: MeanDensity, tol: float) -> None:
+    reasons = []
+    if not result.std_error <= tol:
+        reasons.append(f"the standard error of the mean is {result.std_error:.2g}, above {tol:g}")
+    if result.failed_rows:
+        reasons.append(
+            f"the log density of {result.failed_rows} of {result.rows} rows is unreliable; "
+            "`density` shows which"
+        )
+    warn_user("; ".join(reasons) + ".", DensityWarning)
 
 
 def _warn_of_failures(result: DensityEstimate, method: Method) -> None:

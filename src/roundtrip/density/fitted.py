@@ -1,6 +1,7 @@
 """`FittedDensity`: a trained model, the schema of its rows and a seed; all that scoring needs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from torch import Tensor
 
 from roundtrip.data import Rows, Schema
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
-from roundtrip.density.estimate import Method, evaluate, with_sigma
+from roundtrip.density.estimate import Method, evaluate, evaluate_mean, with_sigma
+from roundtrip.density.mean import MeanDensity
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
@@ -48,6 +50,12 @@ class FittedDensity:
         rows = rows.to(self.model.device)
         result = evaluate(prepared, rows, method, seed=self.seed, verbose=verbose)
         return result.shifted(self.schema.log_det)
+
+    def mean(self, rows: Rows, tol: float, *, verbose: bool = False) -> MeanDensity:
+        """Estimate the mean log density of the rows in the user's units."""
+        rows = rows.to(self.model.device)
+        result = evaluate_mean(self.prepared, rows, tol=tol, seed=self.seed, verbose=verbose)
+        return replace(result, mean=result.mean + self.schema.log_det)
 
     def sample(self, context: Tensor, rng: np.random.RandomState) -> Tensor:
         """Draw one x per row of `context`, `(rows, features)` in scaled units."""

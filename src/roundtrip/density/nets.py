@@ -56,6 +56,19 @@ def shifted_nets(keys: np.ndarray, start: int, stop: int, dim: int, device: torc
     return (digits.double() + 0.5) / 2**_BITS
 
 
+def uniform_of_keys(keys: np.ndarray) -> np.ndarray:
+    """Return a random number in (0, 1) for each key, independent of the nets of these keys.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bool(0 < uniform_of_keys(np.array([7], dtype=np.uint64))[0] < 1)
+    True
+    """
+    other = _mixed(keys ^ _mixed(np.array([2**32], dtype=np.uint64)))
+    return ((other >> np.uint64(11)).astype(np.float64) + 0.5) / 2**53
+
+
 def _mixed(numbers: np.ndarray) -> np.ndarray:
     """Return pseudo-random integers, the output function of the generator SplitMix64."""
     mixed = numbers + np.uint64(0x9E3779B97F4A7C15)

@@ -169,7 +169,9 @@ def net_variance(model: RoundtripModel) -> NetVariance:
     proposal = EncoderProposal.of(model, x)
     nets = torch.stack(
         [
-            _log_weights(model, x, proposal, row_keys(x.cpu().numpy(), seed), 0, MEASURED_SIZES[-1])
+            net_log_weights(
+                model, x, proposal, row_keys(x.cpu().numpy(), seed), 0, MEASURED_SIZES[-1]
+            )
             for seed in range(MEASURED_NETS)
         ],
         dim=1,
@@ -187,7 +189,7 @@ def net_variance(model: RoundtripModel) -> NetVariance:
     return NetVariance((max(first, third), second, third))
 
 
-def _log_weights(
+def net_log_weights(
     model: RoundtripModel,
     x: Tensor,
     proposal: EncoderProposal,
@@ -233,7 +235,7 @@ def by_nets(
     result: dict[str, Tensor] = {}
     for n in SIZES:
         part = keys[rows.cpu().numpy()]
-        new = _log_weights(model, x[rows], proposal[rows], part, log_weights.shape[1], n)
+        new = net_log_weights(model, x[rows], proposal[rows], part, log_weights.shape[1], n)
         log_weights = torch.cat([log_weights, new], dim=1)
         log_density, of_draws, ess = weighted_estimate(log_weights)
         std_error = of_draws * math.sqrt(variance.of(n))

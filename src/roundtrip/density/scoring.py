@@ -1,5 +1,6 @@
 """`Scoring`: density, score, sample and transform of fitted estimators."""
 
+import math
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,10 +14,20 @@ from roundtrip.data.rounding import Rounding
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.estimate import Method
 from roundtrip.density.fitted import FittedDensity
+from roundtrip.density.mean import MeanDensity
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
-from roundtrip.parameters import as_component, check_choice, check_integer, random_stream
+from roundtrip.parameters import (
+    as_component,
+    check_choice,
+    check_integer,
+    check_number,
+    random_stream,
+)
+
+MEAN_TOL = 0.01
+"""Standard error of a mean log density, in nats, unless told otherwise."""
 
 
 class Scoring:
@@ -121,9 +132,38 @@ class Scoring:
         Returns
         -------
         float
-            Mean log density in nats.
+            Mean log density in nats. `density_mean` also gives its standard error.
         """
-        return float(self.score_samples(X, context=context).mean())
+        check_is_fitted(self)
+        rows = self.schema_.rows(self, X, context)
+        # A single row need not be more precise than `tol`.
+        tol = max(MEAN_TOL, self.tol / math.sqrt(len(rows)))
+        return self.fitted_.mean(rows, tol, verbose=bool(self.verbose)).mean
+
+    def density_mean(self, X: Any, *, context: Any = None, tol: float = MEAN_TOL) -> MeanDensity:
+        """Estimate the mean log density of the rows with its standard error, in the units of `X`.
+
+        The errors of rows are independent, so that the mean of many rows needs few draws per row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            Rows, `(rows, features)`, or images.
+        context : array-like, default=None
+            Context of each row, or one for all rows, if `fit` was given one.
+        tol : float, default=0.01
+            Standard error of the mean in nats. If it is not reached, or if single rows are
+            unreliable, a `DensityWarning` is issued.
+
+        Returns
+        -------
+        MeanDensity
+            The mean, its standard error and its cost.
+        """
+        check_is_fitted(self)
+        tol = check_number("tol", tol, above=0)
+        rows = self.schema_.rows(self, X, context)
+        return self.fitted_.mean(rows, tol, verbose=bool(self.verbose))
 
     def sample(
         self,
