@@ -43,20 +43,26 @@ def weighted_estimate(log_weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def log_likelihoods(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
     """Return log p(x | z) of `(rows, n, latent_dim)` draws, `(rows, n)`, in fixed-shape blocks."""
+    return _in_blocks(model, x, z, with_prior=False)
+
+
+def log_joints(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
+    """Return log p(x, z) of `(rows, n, latent_dim)` draws, `(rows, n)`, in fixed-shape blocks."""
+    return _in_blocks(model, x, z, with_prior=True)
+
+
+def _in_blocks(model: RoundtripModel, x: Tensor, z: Tensor, *, with_prior: bool) -> Tensor:
     rows, n = z.shape[:2]
     terms = model.noise.row_terms(x)
     row = torch.arange(rows, device=x.device).repeat_interleave(n)
 
     def of_block(z: Tensor, row: Tensor) -> Tensor:
         of_rows = tuple(term[row] for term in terms)
-        return model.noise.log_prob_of_terms(model.decode(z), of_rows).sum(-1)
+        values = model.noise.log_prob_of_terms(model.decode(z), of_rows).sum(-1)
+        # In the block, because all draws at once would not fit into the cache.
+        return values + model.prior.log_prob(z) if with_prior else values
 
     return map_blocks(of_block, (z.flatten(0, 1), row), EVALUATIONS_PER_CALL).view(rows, n)
-
-
-def log_joints(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:
-    """Return log p(x, z) of `(rows, n, latent_dim)` draws, `(rows, n)`."""
-    return log_likelihoods(model, x, z) + model.prior.log_prob(z)
 
 
 def encoded(model: RoundtripModel, x: Tensor, context: Tensor | None = None) -> Tensor:
