@@ -144,12 +144,22 @@ def test_memory_is_bounded_by_the_block(network):
     assert set(largest) == {1, EVALUATIONS_PER_CALL}  # the one row checks the shapes
 
 
-@pytest.mark.parametrize("call", ["score_samples", "score", "density"])
+@pytest.mark.parametrize("call", ["score_samples", "density"])
 def test_warnings_point_at_the_users_call(fitted, mixture, call):
     fitted = copy.copy(fitted).set_params(tol=1e-6)
     with pytest.warns(DensityWarning, match="did not converge") as caught:
         getattr(fitted, call)(mixture.X[:3])
     assert [each.filename for each in caught] == [__file__]
+
+
+def test_the_warning_of_a_mean_points_at_the_users_call(fitted, mixture):
+    with pytest.warns(
+        DensityWarning, match="standard error of the mean is .*, above 1e-07"
+    ) as all_:
+        result = fitted.density_mean(mixture.X[:3], tol=1e-7)
+    assert [each.filename for each in all_] == [__file__]
+    assert not result.converged
+    assert "not converged" in repr(result)
 
 
 def test_the_warning_counts_every_row_that_did_not_converge():
