@@ -33,6 +33,9 @@ MOST_ROWS_OF_TABLE, MOST_FEATURES = 5_000, 24
 MOST_KERNELS = 500
 """Rows of a table above which kernels are not tried: every row is a component of the prior."""
 
+FEW_ROWS, MOST_FOLDS = 150, 10
+"""Tables of fewer rows choose the prior by more folds, which train on nearly all of them."""
+
 COMPONENTS = (1, 2, 3, 4, 6, 8, 12, 16)
 ROWS_PER_NUMBER = 2
 """Fewest training rows per number of the mixture."""
@@ -115,8 +118,9 @@ def fit_linear_mixture(
     first = _linear_model(options, splits[0], seeds)
     if not has_linear_start(first):
         return None
-    enough = data.own_validation or data.n_rows >= ENOUGH_ROWS
-    folds = splits if enough else data.folds(HELD_OUT_PARTS)
+    folds = splits
+    if not data.own_validation and data.n_rows < ENOUGH_ROWS:
+        folds = data.folds(MOST_FOLDS if data.n_rows < FEW_ROWS else HELD_OUT_PARTS)
     chosen = _best_recipe(options, folds, seeds, deadline)
     if chosen is None:
         return None
