@@ -132,7 +132,8 @@ class Roundtrip(
         Validation log-likelihood of each latent dimension that was tried, in the user's units;
         empty without trials.
     prior_gain_ : float
-        Nats per validation row by which the fitted prior is better than N(0, I); 0 without one.
+        Nats per validation row by which the prior that was fitted after training is better than
+        N(0, I); 0 without one.
     n_iter_, best_epoch_ : int
         Number of epochs trained, and the epoch whose weights were kept. 0 is the start, or for
         tables of up to 5,000 rows a linear model with a mixture as prior.
@@ -257,7 +258,9 @@ class Roundtrip(
         check_choice("scale", self.scale, SCALES)
         check_number("tol", self.tol, above=0)
         device = resolve_device(self.device)
-        previous = getattr(self, "model_", None) if self.warm_start else None
+        # Networks that were not trained, of a linear model, are no start for training.
+        trained = getattr(self, "best_epoch_", 0) > 0
+        previous = self.model_ if self.warm_start and trained else None
         if previous is None:
             schema, rows = Schema.fit(self, X, context, scale=self.scale)
         else:

@@ -68,9 +68,25 @@ def test_other_tables_and_settings_have_no_such_model(params, context, columns):
     assert fitted(X, context, **params) is None
 
 
-def test_no_more_components_than_asked_for():
-    linear = fitted(two_groups(1000), prior=MixturePrior(3))
+@pytest.mark.parametrize("rows", [100, 1000])
+def test_no_more_components_than_asked_for(rows):
+    linear = fitted(two_groups(rows), prior=MixturePrior(3))
     assert len(linear.model.prior.weights) <= 4  # three and a wide one
+
+
+def test_ctrl_c_does_not_lose_the_training(monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("roundtrip.training.linear_mixture._best_recipe", interrupted)
+    assert fitted(two_groups(100)) is None
+
+
+@pytest.mark.parametrize("rows", [4, 9])
+def test_very_few_rows_are_left_to_training(rows):
+    with pytest.warns(UserWarning, match="too few"):
+        est = Roundtrip(**FAST).fit(two_groups(rows), max_time=4)
+    assert np.isfinite(est.transform(two_groups(2))).all()
 
 
 def circle(rows, seed):

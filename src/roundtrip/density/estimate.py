@@ -230,13 +230,16 @@ def evaluate_mean(
     MeanDensity
         Mean log density in scaled units.
     """
+    both, counts = torch.unique(
+        torch.cat([rows.x, rows.context.to(rows.x.dtype)], dim=1), dim=0, return_counts=True
+    )
+    distinct = Rows(both[:, : rows.features], both[:, rows.features :])
     if prepared.model.context_dim:
-        row_tol = min(LOOSEST_ROW_TOL, tol * math.sqrt(len(rows)))
-        how = Method(tol=row_tol)
-        each = _given_context(prepared, rows, how, seed, verbose)
-        result = mean_of_rows(each, tol)
+        how = Method(tol=min(LOOSEST_ROW_TOL, tol * math.sqrt(len(distinct))))
+        each = _given_context(prepared, distinct, how, seed, verbose)
+        result = mean_of_rows(each, counts.cpu().numpy(), tol)
     else:
-        result = mean_log_density(prepared, rows.x, tol=tol, seed=seed, verbose=verbose)
+        result = mean_log_density(prepared, distinct.x, counts, tol=tol, seed=seed, verbose=verbose)
     if not result.converged:
         _warn_of_mean(result, tol)
     return result

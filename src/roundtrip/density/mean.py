@@ -2,10 +2,11 @@
 
 Errors of rows are independent, so that a mean needs far fewer draws per row than a single row does.
 But the logarithm of a mean of few weights is too low on average. A random part of the rows
-therefore takes more points: 2ˡ times as many with a probability of 2⁻¹·⁵ˡ, and what each doubling
-adds to the logarithm is divided by that probability. On average this is the logarithm of the mean
-over all points of a net, whose bias is negligible (Rhee and Glynn, 2015, "Unbiased estimation with
-square root convergence for SDE models"). Rows that nets are not for are sampled adaptively.
+therefore takes more points: at least 2ˡ times as many with a probability of 2⁻¹·⁵ˡ, and what each
+doubling adds to the logarithm is divided by that probability. On average this is the logarithm of
+the mean over 512 points, whose bias is small unless weights are very uneven (Rhee and Glynn, 2015,
+"Unbiased estimation with square root convergence for SDE models"). Rows that the encoder does not
+know, and all rows if they are few, are estimated one by one.
 """
 
 import math
@@ -26,14 +27,17 @@ from roundtrip.parameters import named_seed
 
 FIRST_POINTS, MOST_DOUBLINGS = 8, 6
 RARITY = 1.5
-"""Each doubling is 2^RARITY times rarer than the one before. Its cost then has a finite mean, and
-so has the square of what it adds, as long as the weights have finite variance."""
+"""Each doubling is 2^RARITY times rarer than the one before: rarer than it costs more, and not as
+rare as what it adds gets smaller."""
 
 FIRST_REPEATS, MOST_REPEATS = 2, 64
 """Independent estimates of each row; their differences give the standard error."""
 
+ROUGH_ROW_TOL = 0.4
+"""Standard error of a row from which on the first repeats are mostly enough."""
+
 LOOSEST_ROW_TOL = 0.2
-"""Standard error of a row that is sampled adaptively: s²/2, the bias of its logarithm, is then
+"""Standard error s of a row that is estimated by itself: s²/2, the bias of its logarithm, is then
 small enough to be corrected."""
 
 
@@ -51,7 +55,7 @@ class MeanDensity:
     n_evaluations : int
         Evaluations of G in all.
     failed_rows : int
-        Rows whose log density is unreliable.
+        Rows whose log density is unreliable, among those that were estimated one by one.
     converged : bool
         Whether the standard error is within the tolerance and no row failed.
 
@@ -78,7 +82,13 @@ class MeanDensity:
 
 @torch.no_grad()
 def mean_log_density(
-    prepared: PreparedModel, x: Tensor, *, tol: float, seed: int, verbose: bool = False
+    prepared: PreparedModel,
+    x: Tensor,
+    counts: Tensor,
+    *,
+    tol: float,
+    seed: int,
+    verbose: bool = False,
 ) -> MeanDensity:
     """Estimate the mean log p(x) of rows.
 
@@ -87,24 +97,26 @@ def mean_log_density(
     prepared : PreparedModel
         The model and its banks.
     x : Tensor
-        Rows in scaled units, `(rows, features)`.
+        Distinct rows in scaled units, `(rows, features)`. Equal rows would have equal errors.
+    counts : Tensor
+        How often each row counts, `(rows,)`.
     tol : float
         Standard error of the mean, in nats.
     seed : int
         Seed of the draws.
     verbose : bool, default=False
-        Whether to show a progress bar for rows that are sampled adaptively.
+        Whether to show a progress bar for rows that are estimated one by one.
 
     Returns
     -------
     MeanDensity
         The mean in scaled units.
     """
-    x = x.double()
-    row_tol = tol * math.sqrt(len(x))
+    x, counts = x.double(), counts.double()
+    goal = (tol * counts.sum().item()) ** 2
+    row_tol = math.sqrt(goal / counts.square().sum().item())
     by_nets = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    # Rows that must be precise one by one are cheaper by one large net each.
-    if row_tol >= LOOSEST_ROW_TOL and prepared.nets and prepared.net_variance.is_finite:
+    if row_tol >= ROUGH_ROW_TOL and prepared.nets and prepared.net_variance.is_finite:
         by_nets = ~unusual_rows(prepared.model, x, prepared.bank(seed))
     parts = []
     if not by_nets.all():
@@ -114,19 +126,21 @@ def mean_log_density(
             tol=min(row_tol, LOOSEST_ROW_TOL),
             max_evaluations=DEFAULT_EVALUATIONS,
             seed=seed,
-            confirm=False,
+            # A few unusual rows among many do not decide a mean.
+            confirm=not by_nets.any(),
             verbose=verbose,
         )
-        parts.append(_Sum.of(rest))
+        parts.append(_Sum.of(rest, counts[~by_nets].cpu().numpy()))
+        goal -= parts[0].variance if math.isfinite(parts[0].variance) else 0.0
     if by_nets.any():
-        goal = (tol * len(x)) ** 2 - sum(part.variance for part in parts)
-        parts.append(_sum_by_nets(prepared, x[by_nets], goal, named_seed(seed, "mean")))
-    return _mean_of(parts, len(x), tol)
+        named = named_seed(seed, "mean")
+        parts.append(_sum_by_nets(prepared, x[by_nets], counts[by_nets], goal, named))
+    return _mean_of(parts, int(counts.sum()), tol)
 
 
-def mean_of_rows(estimate: DensityEstimate, tol: float) -> MeanDensity:
-    """Return the mean of estimates of single rows."""
-    return _mean_of([_Sum.of(estimate)], len(estimate.log_density), tol)
+def mean_of_rows(estimate: DensityEstimate, counts: np.ndarray, tol: float) -> MeanDensity:
+    """Return the mean of estimates of distinct rows, each counted so often."""
+    return _mean_of([_Sum.of(estimate, counts)], int(counts.sum()), tol)
 
 
 @dataclass(frozen=True)
@@ -139,15 +153,15 @@ class _Sum:
     failed: int
 
     @classmethod
-    def of(cls, estimate: DensityEstimate) -> "_Sum":
+    def of(cls, estimate: DensityEstimate, counts: np.ndarray) -> "_Sum":
         """Add up estimates of single rows, each with the bias of its logarithm corrected."""
         squared = estimate.std_error**2
         correction = np.where(estimate.converged, 0.5 * squared, 0.0)
         return cls(
-            float((estimate.log_density + correction).sum()),
-            float(squared.sum()),
+            float((counts * (estimate.log_density + correction)).sum()),
+            float((counts**2 * squared).sum()),
             int(estimate.n_evaluations.sum()),
-            int((~estimate.converged).sum()),
+            int(counts[~estimate.converged].sum()),
         )
 
 
@@ -164,19 +178,23 @@ def _mean_of(parts: list[_Sum], rows: int, tol: float) -> MeanDensity:
     )
 
 
-def _sum_by_nets(prepared: PreparedModel, x: Tensor, goal: float, seed: int) -> _Sum:
+def _sum_by_nets(
+    prepared: PreparedModel, x: Tensor, counts: Tensor, goal: float, seed: int
+) -> _Sum:
     """Return the sum of log densities with a variance of at most `goal`."""
-    repeats: list[Tensor] = []
+    repeats = torch.empty(0, len(x), dtype=x.dtype, device=x.device)
     evaluations, variance = 0, math.inf
-    while variance > goal and len(repeats) < MOST_REPEATS:
-        wanted = max(FIRST_REPEATS, min(2 * len(repeats), MOST_REPEATS))
-        for number in range(len(repeats), wanted):
+    while len(repeats) < FIRST_REPEATS or (goal > 0 and variance > goal):
+        if len(repeats) >= MOST_REPEATS:
+            break
+        new = []
+        for number in range(len(repeats), max(FIRST_REPEATS, 2 * len(repeats))):
             values, spent = _estimates(prepared, x, named_seed(seed, f"repeat {number}"))
-            repeats.append(values)
+            new.append(values)
             evaluations += spent
-        both = torch.stack(repeats)
-        variance = float((both.var(dim=0) / len(repeats)).sum())
-    return _Sum(float(torch.stack(repeats).mean(dim=0).sum()), variance, evaluations, failed=0)
+        repeats = torch.cat([repeats, torch.stack(new)])
+        variance = float((counts.square() * repeats.var(dim=0)).sum() / len(repeats))
+    return _Sum(float((counts * repeats.mean(dim=0)).sum()), variance, evaluations, failed=0)
 
 
 def _estimates(prepared: PreparedModel, x: Tensor, seed: int) -> tuple[Tensor, int]:

@@ -19,7 +19,9 @@ _SCRAMBLE_SEED = 0
 def _sobol_integers(dim: int) -> Tensor:
     """Return the digits of the Sobol points, `(MOST_POINTS, dim)` int64 below 2**_BITS."""
     engine = torch.quasirandom.SobolEngine(dim, scramble=True, seed=_SCRAMBLE_SEED)
-    return (engine.draw(MOST_POINTS, dtype=torch.float64) * 2**_BITS).long()
+    integers = (engine.draw(MOST_POINTS, dtype=torch.float64) * 2**_BITS).long()
+    integers[0] = engine.shift  # which the engine rounds to float32
+    return integers
 
 
 def shifted_nets(keys: np.ndarray, start: int, stop: int, dim: int, device: torch.device) -> Tensor:

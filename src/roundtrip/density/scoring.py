@@ -120,6 +120,9 @@ class Scoring:
     def score(self, X: Any, y: Any = None, *, context: Any = None) -> float:
         """Estimate the *mean* log density of the rows, not the sum, in the units of `X`.
 
+        Its standard error is at most 0.01 nats, or `tol` divided by the root of the number of rows
+        if that is more. `density_mean` chooses another and shows it.
+
         Parameters
         ----------
         X : array-like or DataFrame
@@ -132,12 +135,13 @@ class Scoring:
         Returns
         -------
         float
-            Mean log density in nats. `density_mean` also gives its standard error.
+            Mean log density in nats.
         """
         check_is_fitted(self)
         rows = self.schema_.rows(self, X, context)
+        tol = check_number("tol", self.tol, above=0)
         # A single row need not be more precise than `tol`.
-        tol = max(MEAN_TOL, self.tol / math.sqrt(len(rows)))
+        tol = max(MEAN_TOL, tol / math.sqrt(len(rows)))
         return self.fitted_.mean(rows, tol, verbose=bool(self.verbose)).mean
 
     def density_mean(self, X: Any, *, context: Any = None, tol: float = MEAN_TOL) -> MeanDensity:

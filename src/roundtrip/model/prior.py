@@ -216,7 +216,8 @@ class MixturePrior(Prior):  # numpydoc ignore=PR02
     Parameters
     ----------
     components : int, default=16
-        Largest number of Gaussians. Small tables get fewer.
+        Largest number of Gaussians. Small tables get fewer. With 16 or more, tables of up to some
+        500 rows may get one around each row instead, if held-out rows prefer that.
 
     Examples
     --------

@@ -110,6 +110,7 @@ class FittingData:
             rows, held_out = rows[order[count:]], rows[order[:count]]
         else:
             held_out = held_out[torch.from_numpy(rng.permutation(len(held_out)))]
+            rows = rows[torch.from_numpy(rng.permutation(len(rows)))]
         assert validation.rows != "auto"
         return cls(
             rows.to(device),

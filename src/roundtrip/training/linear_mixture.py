@@ -27,11 +27,11 @@ from roundtrip.training.fitted_prior import MOST_ROWS, drawn_codes, with_normal
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
 
-MOST_ROWS_OF_TABLE, MOST_FEATURES = 5_000, 24
-"""Larger tables are left to training."""
+FEWEST_ROWS, MOST_ROWS_OF_TABLE, MOST_FEATURES = 10, 5_000, 24
+"""Other tables are left to training."""
 
 MOST_KERNELS = 500
-"""Rows of a table above which kernels are not tried: every row is a component of the prior."""
+"""Training rows above which kernels are not tried: every row is a component of the prior."""
 
 FEW_ROWS, MOST_FOLDS = 150, 10
 """Tables of fewer rows choose the prior by more folds, which train on nearly all of them."""
@@ -86,6 +86,8 @@ def fit_linear_mixture(
 ) -> LinearMixture | None:
     """Fit the linear model whose prior is best on held-out rows.
 
+    There is none if the fit is interrupted by Ctrl-C or fails, so that the training is not lost.
+
     Parameters
     ----------
     options : FitOptions
@@ -104,10 +106,24 @@ def fit_linear_mixture(
     LinearMixture or None
         The model; None if the options or the size of the table do not allow such a model.
     """
+    try:
+        return _fit_linear_mixture(options, data, splits, seeds, seconds)
+    except (KeyboardInterrupt, ValueError, np.linalg.LinAlgError):
+        return None
+
+
+def _fit_linear_mixture(
+    options: FitOptions,
+    data: FittingData,
+    splits: Sequence[FittingData],
+    seeds: Seeds,
+    seconds: float | None,
+) -> LinearMixture | None:
     features = data.features
+    # Of the variants of the noise the one that starts with the fewest boxes: they would blur it.
     options = replace(options, noise=options.noise.variants[-1], latent_dim=features)
     if (
-        data.n_rows > MOST_ROWS_OF_TABLE
+        not FEWEST_ROWS <= data.n_rows <= MOST_ROWS_OF_TABLE
         or features > MOST_FEATURES
         or data.training.context_dim
         or data.image_shape is not None
@@ -213,7 +229,7 @@ def _families(rows: int, dim: int, most_components: int, seed: int) -> Iterator[
                 if components <= most_components
                 and rows >= ROWS_PER_NUMBER * _numbers(components, kind, dim)
             )
-    if rows <= MOST_KERNELS:
+    if rows <= MOST_KERNELS and most_components >= MixturePrior().components:
         yield (_kernels(width) for width in KERNEL_WIDTHS)
 
 

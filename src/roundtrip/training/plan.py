@@ -1,6 +1,7 @@
 """The stages of a fit: latent dimension, training, calibration of the noise, fitted prior."""
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -155,6 +156,7 @@ def _fit_small_table(
     checkpoint: Checkpoint | None,
 ) -> FittedModel:
     """Choose the length of training by trials, train on all rows, calibrate and fit the prior."""
+    start = time.perf_counter()
     latent_dim = options.latent_dim
     if latent_dim == "auto":
         # More dimensions than this can't be told from noise.
@@ -194,10 +196,12 @@ def _fit_small_table(
         else:
             model.prior, gain = options.prior.build(model.latent_dim), 0.0
     fitted = FittedModel(model, result, search.options.noise, {}, gain)
-    if options.latent_dim == "auto" and result.stopped_by != "interrupt":
-        linear = fit_linear_mixture(
-            options, data, search.splits, seeds=seeds, seconds=prior_seconds
-        )
+    interrupted = result.stopped_by == "interrupt" or chosen.stopped_by("interrupt")
+    if options.latent_dim == "auto" and not interrupted:
+        # The same folds for both: one of them may be harder than others.
+        splits = search.splits[: len(chosen.models)]
+        left = None if max_time is None else max_time - (time.perf_counter() - start)
+        linear = fit_linear_mixture(options, data, splits, seeds=seeds, seconds=left)
         ahead = max(chosen.scores) + gain + LINEAR_MARGIN * data.features
         if linear is not None and linear.score > ahead:
             result = replace(result, best_epoch=0, first_score=linear.score)
