@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from oracles import LinearModel, with_wide_posterior
+from oracles import FoldedModel, LinearModel, with_wide_posterior
 
 from roundtrip.density.adaptive import adaptive
 from roundtrip.density.nets import shifted_nets
@@ -16,6 +16,7 @@ from roundtrip.density.posterior_nets import (
     net_variance,
 )
 from roundtrip.density.prepared import PreparedModel
+from roundtrip.model.core import RoundtripModel
 
 CPU = torch.device("cpu")
 
@@ -88,3 +89,27 @@ def test_evaluations_of_both_methods_are_added_and_kept_within_the_budget():
     assert (result.n_evaluations <= 2000).all()
     assert (result.n_evaluations > 1000).all()
     assert not result.converged.any()
+
+
+class OneSide(torch.nn.Module):
+    """Encoder of G(z) = z² that only knows the positive z."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.raw = torch.nn.Parameter(torch.tensor([math.log(math.expm1(width))]).double())
+
+    def forward(self, x):
+        return torch.cat([x.clamp_min(0.01).sqrt(), self.raw.expand(len(x), 1)], dim=1)
+
+
+def test_no_nets_if_the_encoder_misses_a_mode():
+    oracle = FoldedModel(1)
+    model = RoundtripModel(
+        oracle.model.generator, OneSide(0.15), 1, oracle.sigma, has_posterior=True
+    )
+    assert not net_variance(model).is_finite
+    points = oracle.points(100)
+    x = torch.from_numpy(points)
+    result = adaptive(PreparedModel(model, nets=True), x, tol=0.05, max_evaluations=20_000, seed=0)
+    error = (result.log_density - oracle.log_density(points)) / result.std_error
+    assert (np.abs(error[result.converged]) > 4).sum() <= 1

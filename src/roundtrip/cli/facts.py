@@ -18,8 +18,8 @@ def print_facts(facts: dict[str, Any]) -> None:
 
 def density_facts(estimator: "Roundtrip") -> dict[str, Any]:
     """What was learned, in the order in which it is shown."""
-    # A fit interrupted in its first epoch has no history.
-    validation = estimator.history_.get("validation_log_likelihood", [None])
+    best = estimator.best_epoch_  # 0: the history is not that of the model
+    validation = estimator.history_["validation_log_likelihood"][best - 1] if best else None
     return {
         "columns": estimator.n_features_in_,
         "column_names": list(getattr(estimator, "feature_names_in_", [])) or None,
@@ -27,8 +27,9 @@ def density_facts(estimator: "Roundtrip") -> dict[str, Any]:
         "latent_dim": estimator.latent_dim_,
         **({"sigma": estimator.sigma_} if _has_one_sigma(estimator) else {}),
         "epochs": estimator.n_iter_,
-        "best_epoch": estimator.best_epoch_,
-        "validation_log_likelihood": validation[estimator.best_epoch_ - 1],
+        "best_epoch": best,
+        "stopped_by": estimator.stopped_by_,
+        "validation_log_likelihood": validation,
         **_rounding_facts(estimator),
         "parameters": sum(weights.numel() for weights in estimator.model_.parameters()),
     }

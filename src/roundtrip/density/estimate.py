@@ -317,8 +317,8 @@ def _warn_of_mean(result: MeanDensity, tol: float) -> None:
         reasons.append(f"the standard error of the mean is {result.std_error:.2g}, above {tol:g}")
     if result.failed_rows:
         reasons.append(
-            f"the log density of {result.failed_rows} of {result.rows} rows is unreliable; "
-            "`density` shows which"
+            f"{result.failed_rows} of {result.rows} rows did not converge within "
+            f"{DEFAULT_EVALUATIONS} evaluations of G"
         )
     warn_user("; ".join(reasons) + ".", DensityWarning)
 

@@ -55,7 +55,7 @@ class MeanDensity:
     n_evaluations : int
         Evaluations of G in all.
     failed_rows : int
-        Rows whose log density is unreliable, among those that were estimated one by one.
+        Rows that did not converge, among those that were estimated one by one.
     converged : bool
         Whether the standard error is within the tolerance and no row failed.
 
@@ -75,7 +75,8 @@ class MeanDensity:
     def __repr__(self) -> str:
         state = "" if self.converged else ", not converged"
         return (
-            f"<MeanDensity: {self.mean:.4f} ± {self.std_error:.4f} over {self.rows} rows, "
+            f"<MeanDensity: {self.mean:.4f} ± {self.std_error:.4f} over {self.rows} "
+            f"row{'s' * (self.rows != 1)}, "
             f"{self.n_evaluations / self.rows:.0f} evaluations of G per row{state}>"
         )
 

@@ -4,7 +4,8 @@ Draws come from Gaussians of several widths around q(z | x), and from a Student 
 wide as the prior, at the points of a randomised net. A net has a fraction of the variance of as
 many random draws, the smaller the more points it has. This fraction is measured on samples of the
 model itself. The first points of a row say how many it needs. Rows whose weights are too uneven are
-left to adaptive sampling, and so are all rows of a model whose weights have heavy tails.
+left to adaptive sampling, and so are all rows of a model whose weights have heavy tails, or whose
+encoder misses parts of the posterior.
 """
 
 import math
@@ -43,6 +44,10 @@ POINTS_AFTER_HEAVY_TAIL = 192
 
 HEAVIEST_TAIL = 0.4
 """Largest median Pareto k of the rows that a model generates at which nets are used."""
+
+CHECKED_ROWS, FARTHEST_ABOVE, MOST_MISSED = 512, 5.0, 0.01
+"""Samples of the model whose z is compared with their nets; nats by which the weight of that z may
+be above the mean weight; and the share of samples that may exceed this."""
 
 MEASURED_ROWS, MEASURED_NETS, MEASURED_SIZES = 64, 4, (64, 96, 128)
 """Samples of the model, nets of each, and their sizes, that measure the variance of nets."""
@@ -126,7 +131,6 @@ class EncoderProposal:
         log_prob : Tensor
             Their log densities, `(rows, n)`.
         """
-        dim = self.mean.shape[1]
         scales = cube.new_tensor(SCALES)
         shares = (1 - WIDE_SHARE) * cube.new_tensor(SHARES)
         choice, normal = cube[..., 0].contiguous(), torch.special.ndtri(cube[..., 1:])
@@ -141,6 +145,13 @@ class EncoderProposal:
             + (normal / exponential.sqrt()) @ self.prior_factor.mT.expand(len(normal), -1, -1),
             self.mean[:, None] + offset @ self.factor.mT,
         )
+        return z, self.log_prob(z)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return the log density of `(rows, n, dim)` points, `(rows, n)`."""
+        dim = self.mean.shape[1]
+        scales = z.new_tensor(SCALES)
+        shares = (1 - WIDE_SHARE) * z.new_tensor(SHARES)
         inside = _standardised(z - self.mean[:, None], self.factor).square().sum(-1)
         log_det = self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)[:, None, None]
         around = shares.log() - dim * scales.log() - log_det - 0.5 * dim * math.log(2 * math.pi)
@@ -148,7 +159,7 @@ class EncoderProposal:
         standard = _standardised(z - self.prior_mean, self.prior_factor)
         wide = student_t_log_prob(standard, df=2.0) - self.prior_factor.diagonal().log().sum()
         parts = torch.cat([parts, math.log(WIDE_SHARE) + wide[..., None]], dim=-1)
-        return z, torch.logsumexp(parts, dim=-1)
+        return torch.logsumexp(parts, dim=-1)
 
 
 def _standardised(centred: Tensor, factor: Tensor) -> Tensor:
@@ -158,14 +169,15 @@ def _standardised(centred: Tensor, factor: Tensor) -> Tensor:
 
 @torch.no_grad()
 def net_variance(model: RoundtripModel) -> NetVariance:
-    """Measure the variance of nets on rows that the model generates, by some 33,000 evaluations.
+    """Measure the variance of nets on rows that the model generates, by some 66,000 evaluations.
 
-    It is infinite if their weights have such heavy tails that a net would miss the largest.
+    It is infinite if a net would miss the largest weights: if they have heavy tails, or if the
+    encoder does not know the z of too many rows.
     """
-    rng = np.random.default_rng(named_seed(0, "net variance"))
-    z = model.prior.sample(MEASURED_ROWS, rng).to(model.device)
-    noise_rng = torch.Generator().manual_seed(named_seed(0, "rows for the net variance") % 2**63)
-    x = model.noise.sample(model.decode(z).double(), noise_rng).double()
+    z, x = _generated(model, CHECKED_ROWS)
+    if _missed_share(model, z, x) > MOST_MISSED:
+        return NetVariance((math.inf,) * 3)
+    x = x[:MEASURED_ROWS]
     proposal = EncoderProposal.of(model, x)
     nets = torch.stack(
         [
@@ -187,6 +199,27 @@ def net_variance(model: RoundtripModel) -> NetVariance:
     )
     # Twice the points do not make a net worse: such a measurement is chance.
     return NetVariance((max(first, third), second, third))
+
+
+def _generated(model: RoundtripModel, rows: int) -> tuple[Tensor, Tensor]:
+    """Return codes drawn from the prior, and a row that the model generates from each."""
+    rng = np.random.default_rng(named_seed(0, "net variance"))
+    z = model.prior.sample(rows, rng).to(model.device)
+    noise_rng = torch.Generator().manual_seed(named_seed(0, "rows for the net variance") % 2**63)
+    return z, model.noise.sample(model.decode(z).double(), noise_rng).double()
+
+
+def _missed_share(model: RoundtripModel, z: Tensor, x: Tensor) -> float:
+    """Return the share of rows whose net misses the z that they were generated from.
+
+    That z is a draw from p(z | x). If its weight is far above the mean weight over the net, the
+    net has no points around it: the posterior has a part that the encoder does not know.
+    """
+    proposal = EncoderProposal.of(model, x)
+    keys = row_keys(x.cpu().numpy(), 0)
+    log_density = weighted_estimate(net_log_weights(model, x, proposal, keys, 0, SIZES[0]))[0]
+    own = log_joints(model, x, z[:, None]) - proposal.log_prob(z[:, None])
+    return float((own[:, 0] - log_density > FARTHEST_ABOVE).double().mean())
 
 
 def net_log_weights(
