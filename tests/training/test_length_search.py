@@ -89,26 +89,6 @@ def test_the_same_seed_gives_the_same_fit():
     assert first.transform(X[:6]).tolist() == second.transform(X[:6]).tolist()
 
 
-def test_larger_tables_compare_variants_on_a_part_of_their_rows(monkeypatch):
-    rows_of = []
-
-    def counted(options, data, *, key, **others):
-        rows_of.append((key, len(data.training)))
-        return fit_model(options, data, key=key, **others)
-
-    monkeypatch.setattr("roundtrip.training.length_search.fit_model", counted)
-    monkeypatch.setattr("roundtrip.training.length_search.VARIANT_ROWS", 100)
-    monkeypatch.setattr("roundtrip.training.length_search.MOST_STEPS", 20)
-    monkeypatch.setattr("roundtrip.training.length_search.MOST_PASSES", 1)
-    Roundtrip(network=Residual(8, 1), random_state=0).fit(table(400))
-    assert rows_of[:3] == [
-        ("trial-0/fold-0", 100),
-        ("trial-1/fold-0", 100),
-        ("first-0/fold-0", 320),
-    ]
-    assert rows_of[-1] == ("all-rows", 400)
-
-
 def test_explicit_epochs_need_no_trials():
     est = Roundtrip(max_epochs=3, random_state=0, objective=Likelihood(min_steps_per_epoch=2))
     assert est.fit(table(50)).n_iter_ == 3

@@ -8,11 +8,10 @@ poor judge, so several folds are trained and their curves averaged. In the end a
 on.
 
 The first training is repeated for every variant of the noise (`Noise.variants`), and the best one
-is used from then on. Larger tables compare the variants on a part of their rows beforehand.
+is used from then on.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,9 +52,6 @@ SECOND_EPOCHS = 40
 SECOND_PATIENCE = 15
 """Epochs without improvement after which a second training of one fold ends. Those of several folds
 run to their end, so that their curves can be averaged."""
-
-VARIANT_ROWS = 1_000
-"""Most training rows on which the variants of the noise are compared."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +125,7 @@ class LengthSearch:
         self._uses_all_rows = not data.own_validation and data.n_rows <= MOST_REFIT_ROWS
         self._time_left = max_time
         variants = len(options.noise.variants)
-        self._tries_variants = variants > 1 and len(self.splits[0].training) > VARIANT_ROWS
         self._trainings = len(self.splits) * (variants + 1) + self._uses_all_rows
-        if self._tries_variants:
-            self._trainings = variants + 2 * len(self.splits) + self._uses_all_rows
         self._ended = 0
         self._shared: dict[str, Any] = {
             "latent_dim": latent_dim,
@@ -185,19 +178,8 @@ class LengthSearch:
         return first
 
     def _first(self) -> FoldFits:
-        """Return the first trainings with the best variant of the noise."""
-        if self._tries_variants:
-            split = self.splits[0]
-            part = replace(split, training=split.training[:VARIANT_ROWS])
-            trial = self._best_variant([part], "trial", later=2)
-            if trial.stopped_by("interrupt"):
-                return trial
-            self.options = replace(self.options, noise=trial.noise)
-        return self._best_variant(self.splits, "first", later=1)
-
-    def _best_variant(self, splits: Sequence[FittingData], key: str, *, later: int) -> FoldFits:
-        """Return the trainings at a constant rate with the variant that held-out rows prefer."""
-        rows = len(splits[0].training)
+        """Return the first trainings, at a constant rate, with the best variant of the noise."""
+        rows = len(self.splits[0].training)
         per_pass = rows // rows_per_batch(self.options.objective, rows)
         per_epoch = max(int(self.options.objective.min_steps_per_epoch), per_pass)
         most = max(MOST_STEPS, MOST_PASSES * per_pass) // per_epoch
@@ -211,16 +193,15 @@ class LengthSearch:
             fits = self._fit(
                 schedule,
                 text,
-                splits=splits,
-                key=f"{key}-{number}",
-                later=len(variants) - number - 1 + later,
+                key=f"first-{number}",
+                later=len(variants) - number,
             )
             interrupted = fits.stopped_by("interrupt")
             if best is None or (max(fits.scores) > max(best.scores) and not interrupted):
                 best = fits
             elif interrupted:
                 best.results[0] = replace(best.results[0], stopped_by="interrupt")
-            if interrupted or (key == "first" and fits.stopped_by("max_time")):
+            if interrupted or fits.stopped_by("max_time"):
                 break
         assert best is not None
         return best
@@ -280,7 +261,6 @@ class LengthSearch:
         schedule: Schedule,
         description: str,
         *,
-        splits: Sequence[FittingData] | None = None,
         key: str = "second",
         later: int = 0,
         start: RoundtripModel | None = None,
@@ -290,11 +270,10 @@ class LengthSearch:
         `later` is the number of trainings of all folds that are still to come.
         """
         fits = FoldFits(schedule, self.options.noise, [], [])
-        if splits is None:
-            splits = self.splits if start is None else self.splits[:1]
+        splits = self.splits if start is None else self.splits[:1]
         count = len(splits)
         # Time for the folds of this and of later trainings, and for all rows.
-        shares = count + later * len(self.splits) + self._uses_all_rows
+        shares = count * (1 + later) + self._uses_all_rows
         for number, split in enumerate(splits):
             seconds = self._time_left
             model, result = fit_model(
