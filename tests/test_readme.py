@@ -58,7 +58,7 @@ def test_code_runs():
     }
     table = README.split("| task | code |")[1].split("\n\n")[0]
     codes = [code for code in re.findall(r"`([^`]+)`", table) if re.match(r"[\w.]+\(", code)]
-    assert len(codes) == 12
+    assert len(codes) == 13
     for code in codes:
         code = code.replace("max_time=60", "max_time=1")
         if "paper" in code:

@@ -286,6 +286,7 @@ def test_info(here):
         "sigma": estimator.sigma_,
         "epochs": 1,
         "best_epoch": 1,
+        "stopped_by": "max_epochs",
         "validation_log_likelihood": estimator.history_["validation_log_likelihood"][0],
         "parameters": sum(p.numel() for p in estimator.model_.parameters()),
     }

@@ -25,8 +25,9 @@ from roundtrip.training.validators import CrossValidated
 FIRST_WIDTH = 1.0
 """Of the noise, in scaled units, around networks that do not start as principal components."""
 
-STEADY_STEPS = 10
-"""The mean bound of an epoch of fewer steps varies too much to tell that training has collapsed."""
+STEADY_STEPS, STEADY_ROWS = 10, 2_560
+"""The mean bound of an epoch of fewer steps varies too much to tell that training has collapsed.
+That of fewer rows, counted with repetitions, varies more, so that only a larger fall is one."""
 
 SMALLEST_BATCH = 2
 """Batch norm needs two rows to estimate a variance."""
@@ -157,9 +158,7 @@ def fit_model(
         falling_rate=schedule.falling_rate,
         last_epoch=None if schedule.scores is None else len(schedule.scores) - 1,
         max_time=max_time,
-        largest_fall=objective.largest_fall * data.features
-        if schedule.steps_per_epoch >= STEADY_STEPS
-        else math.inf,
+        largest_fall=objective.largest_fall * data.features * _unsteadiness(schedule, batch_size),
         checkpoint=checkpoint,
         key=key,
         description=description,
@@ -169,6 +168,13 @@ def fit_model(
     )
     # A copy has its own tensors, without gradients and flat buffers of training.
     return copy.deepcopy(trainer.kept), result
+
+
+def _unsteadiness(schedule: Schedule, batch_size: int) -> float:
+    """Return by how much more than usual the bound of an epoch may fall."""
+    if schedule.steps_per_epoch < STEADY_STEPS:
+        return math.inf
+    return max(1.0, math.sqrt(STEADY_ROWS / (schedule.steps_per_epoch * batch_size)))
 
 
 def rows_per_batch(objective: Objective, rows: int) -> int:
