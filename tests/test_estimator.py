@@ -518,3 +518,10 @@ def test_tails_of_the_default_give_densities_at_any_distance(mixture, far):
     assert result.converged.all()
     fall = result.log_density[0] - result.log_density[1]
     assert abs(fall - 3 * np.log(10)) < 5 * np.hypot(*result.std_error)
+
+
+def test_means_are_in_the_units_of_the_table(fitted, mixture):
+    X = mixture.X[:1800]
+    mean, rows = fitted.density_mean(X, tol=0.02), fitted.density(X)
+    error = np.hypot(mean.std_error, np.sqrt((rows.std_error**2).sum()) / len(X))
+    assert abs(mean.mean - rows.log_density.mean()) < 4 * error + 0.002

@@ -111,3 +111,12 @@ def test_few_rows_on_a_curve_become_kernels(tmp_path):
     est.save(tmp_path / "model.rt")
     again = load(tmp_path / "model.rt")
     assert np.array_equal(again.score_samples(X[:3]), est.score_samples(X[:3]))
+
+
+def test_a_given_latent_dimension_is_kept(monkeypatch):
+    def not_wanted(*arguments, **settings):
+        raise AssertionError("a linear model has as many dimensions as columns")
+
+    monkeypatch.setattr("roundtrip.training.plan.fit_linear_mixture", not_wanted)
+    est = Roundtrip(latent_dim=2, **FAST).fit(two_groups(60), max_time=3)
+    assert est.latent_dim_ == 2
