@@ -2,6 +2,9 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEMO_STAMP := .venv/.installed-demo
+INSTALL = test -x $(BIN)/python || $(PYTHON) -m venv .venv; \
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
 .PHONY: setup demo test lint format test-slow benchmarks clean
 
@@ -9,11 +12,16 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into .venv: a minute or two"
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $(STAMP)
+	$(INSTALL) '.[dev]'
+	touch $(STAMP) $(DEMO_STAMP)
 
-demo: setup
+# The demo needs no development tools.
+$(DEMO_STAMP): pyproject.toml constraints.txt
+	@echo "installing into .venv: about a minute"
+	$(INSTALL) '.[plots]'
+	touch $(DEMO_STAMP)
+
+demo: $(DEMO_STAMP)
 	$(BIN)/python examples/demo.py
 
 # In these files, which users call, every parameter is documented; elsewhere what is documented is

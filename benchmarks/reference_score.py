@@ -1,4 +1,4 @@
-"""Time the authors' scoring of a few points; run by scoring.py in their package's environment."""
+"""Time the scoring of a few points by the authors; run by scoring_paper.py in their environment."""
 
 import json
 import sys
