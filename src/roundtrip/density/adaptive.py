@@ -97,7 +97,8 @@ def adaptive(
             # they spent: a row's density must not depend on other rows.
             budget = max_evaluations - MOST_NET_EVALUATIONS * bool(spent[among].any())
             climbs = kind is unusual and budget >= smallest_unusual
-            rest = replace(request, max_evaluations=budget)
+            refines = kind is not unusual and prepared.refines
+            rest = replace(request, max_evaluations=budget, refines=refines)
             sampled = _sample(rest, x[among], climbs, progress, task)
             sampled["n_evaluations"] += spent[among]
             for name, values in sampled.items():

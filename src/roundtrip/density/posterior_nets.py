@@ -19,6 +19,8 @@ from roundtrip.density.diagnostics import pareto_k, reliable
 from roundtrip.density.nets import MOST_POINTS, shifted_nets
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.density.randomness import row_keys
+from roundtrip.density.starts.bank import make_bank, unusual_rows
+from roundtrip.density.starts.refinement import refined
 from roundtrip.density.weights import encoded_posterior, log_joints, weighted_estimate
 from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import named_seed
@@ -48,6 +50,10 @@ HEAVIEST_TAIL = 0.4
 CHECKED_ROWS, FARTHEST_ABOVE, MOST_MISSED = 512, 5.0, 0.01
 """Samples of the model whose z is compared with their nets; nats by which the weight of that z may
 be above the mean weight; and the share of samples that may exceed this."""
+
+CHECKED_REFINEMENTS, WIDEST = 128, 3.0
+"""Samples of the model whose z is compared with their refined posteriors, and the width of the
+widest component around these."""
 
 MEASURED_ROWS, MEASURED_NETS, MEASURED_SIZES = 64, 4, (64, 96, 128)
 """Samples of the model, nets of each, and their sizes, that measure the variance of nets."""
@@ -169,12 +175,15 @@ def _standardised(centred: Tensor, factor: Tensor) -> Tensor:
 
 @torch.no_grad()
 def net_variance(model: RoundtripModel) -> NetVariance:
-    """Measure the variance of nets on rows that the model generates, by some 66,000 evaluations.
+    """Measure the variance of nets on rows that the model generates, by some 70,000 evaluations.
 
     It is infinite if a net would miss the largest weights: if they have heavy tails, or if the
-    encoder does not know the z of too many rows.
+    encoder does not know the z of too many rows. Unusual rows, for which nets are not used, do not
+    count.
     """
     z, x = _generated(model, CHECKED_ROWS)
+    usual = ~unusual_rows(model, x, make_bank(model, 0))
+    z, x = z[usual], x[usual]
     if _missed_share(model, z, x) > MOST_MISSED:
         return NetVariance((math.inf,) * 3)
     x = x[:MEASURED_ROWS]
@@ -199,6 +208,20 @@ def net_variance(model: RoundtripModel) -> NetVariance:
     )
     # Twice the points do not make a net worse: such a measurement is chance.
     return NetVariance((max(first, third), second, third))
+
+
+@torch.no_grad()
+def refinement_covers(model: RoundtripModel) -> bool:
+    """Return whether refined posteriors cover p(z | x) of rows that the model generates.
+
+    They do not if p(z | x) has several modes. The z of such a row is a draw from p(z | x), and lies
+    far from a Gaussian that covers another mode.
+    """
+    z, x = _generated(model, CHECKED_REFINEMENTS)
+    mean, factor, _ = refined(model, x, *encoded_posterior(model, x))
+    distance = _standardised((z - mean)[:, None], factor).norm(dim=-1)
+    farthest = WIDEST * (math.sqrt(model.latent_dim) + 2)
+    return float((distance > farthest).double().mean()) <= MOST_MISSED
 
 
 def _generated(model: RoundtripModel, rows: int) -> tuple[Tensor, Tensor]:

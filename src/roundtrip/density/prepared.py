@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from roundtrip.density.posterior_nets import NetVariance, net_variance
+from roundtrip.density.posterior_nets import NetVariance, net_variance, refinement_covers
 from roundtrip.density.starts.bank import Bank, make_bank
 from roundtrip.model.core import RoundtripModel
 
@@ -30,6 +30,7 @@ class PreparedModel:
         self.model = model
         self.nets = nets and model.has_posterior
         self._net_variance: NetVariance | None = None
+        self._refines: bool | None = None
         self._banks: OrderedDict[int, Bank] = OrderedDict()
         self._given: OrderedDict[bytes, PreparedModel] = OrderedDict()
 
@@ -44,6 +45,13 @@ class PreparedModel:
         if self._net_variance is None:
             self._net_variance = net_variance(self.model)
         return self._net_variance
+
+    @property
+    def refines(self) -> bool:
+        """Whether posteriors are refined for each row, see `posterior_nets.refinement_covers`."""
+        if self._refines is None:
+            self._refines = self.nets and refinement_covers(self.model)
+        return self._refines
 
     def bank(self, seed: int) -> Bank:
         """Return the bank of a seed."""

@@ -37,8 +37,14 @@ FIRST_ROUND = 96
 GOOD_EFFICIENCY = 0.2
 """Efficiency relative to a perfect proposal above which a proposal is not refitted."""
 
+FEW_DRAWS = 1000
+"""Draws that a row with a refined posterior may need without a refit of its proposal."""
+
 SPARE = 1.3
 """Factor on the number of draws that the trial estimates, because that estimate is uncertain."""
+
+REFINING_BUDGET = 2
+"""Smallest budget, in evaluations of a refinement, at which posteriors are refined."""
 
 MAX_REFITS = 12
 MAX_FITTED_DRAWS = 2**13
@@ -61,6 +67,8 @@ class SamplingRequest:
         Largest number of evaluations of G per row.
     seed : int
         Seed of the draws.
+    refines : bool, default=False
+        Whether posteriors are refined for each usual row, if the budget allows it.
     """
 
     model: RoundtripModel
@@ -68,6 +76,7 @@ class SamplingRequest:
     tol: float
     max_evaluations: int
     seed: int
+    refines: bool = False
 
 
 @dataclass
@@ -159,9 +168,12 @@ def sample_rows(
     """
     model, tol = request.model, request.tol
     generators = row_generators(x.cpu().numpy(), request.seed)
-    first = first_proposal(model, x, request.bank, unusual=unusual)
+    starts = most_start_evaluations(model, unusual=unusual, refines=True)
+    refines = request.refines and request.max_evaluations >= REFINING_BUDGET * starts
+    first = first_proposal(model, x, request.bank, unusual=unusual, refines=refines)
     proposal = first.mixture
-    budget = request.max_evaluations - most_start_evaluations(model, unusual=unusual)
+    starts = most_start_evaluations(model, unusual=unusual, refines=refines)
+    budget = request.max_evaluations - starts
     rows = torch.arange(len(x), device=x.device)
     empty = x.new_empty(len(x), 0)
     state = _Sampling(
@@ -196,10 +208,14 @@ def sample_rows(
             break
         variance = (drawn - state.first) * values["std_error"].square()  # of one weight
         undecided = (state.goal == 0) | at_goal
-        poor = (1 / (1 + variance) < GOOD_EFFICIENCY) | ((undecided | precise) & ~reliable)
-        poor &= (state.refits < MAX_REFITS) & torch.full_like(poor, drawn <= MAX_FITTED_DRAWS)
         needed = torch.nan_to_num(SPARE * variance / tol**2, nan=math.inf)
         needed = needed.clamp(1, budget + 1).ceil().long()
+        poor = 1 / (1 + variance) < GOOD_EFFICIENCY
+        if refines:  # a refit to a few draws is seldom better
+            poor = (poor & (needed > FEW_DRAWS)) | (at_goal & ~reliable)
+        else:
+            poor |= (undecided | precise) & ~reliable
+        poor &= (state.refits < MAX_REFITS) & torch.full_like(poor, drawn <= MAX_FITTED_DRAWS)
         state.settle(undecided & ~poor, needed, budget)
         state.keep(~finished)
         state.refit(poor[~finished])

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from roundtrip.density.blocks import map_blocks
 from roundtrip.density.starts.bank import Bank, best_of_bank
+from roundtrip.density.starts.refinement import GRADIENT_EVALUATIONS, refined
 from roundtrip.density.weights import encoded, encoded_posterior
 from roundtrip.model.adam import Adam
 from roundtrip.model.core import RoundtripModel
@@ -19,24 +20,25 @@ POINT_SCALES, POINT_SHARES = (0.1, 0.3, 1.0), (0.65, 0.22, 0.13)
 USUAL_PLACE_SHARE, UNUSUAL_PLACE_SHARE = 0.05, 0.4
 """Weight of the components at maxima of p(x, z), for usual and unusual rows."""
 
+REFINED_SHARE = 0.75
+"""Weight of the components around a refined posterior; the others are around the encoder's."""
+
 PLACE_WIDTHS = (0.05, 0.3)
 CLIMB_STEPS, CLIMB_RATE = 60, 0.2
 CLIMBS_PER_CALL = 64
-GRADIENT_EVALUATIONS = 3
-"""Evaluations of G that take as long as a value with its gradient."""
-
 STARTS = 2
 CLIMB_EVALUATIONS = STARTS * CLIMB_STEPS * GRADIENT_EVALUATIONS
 """Evaluations of G that the climbs of an unusual row take."""
 
 
 def encoded_components(
-    model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: bool
-) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: bool, refines: bool
+) -> tuple[list[tuple[Tensor, Tensor]], Tensor, Tensor]:
     """Return components of several widths around the encoder's posterior, and their weights.
 
     Far from the data the posterior of the encoder may be wrong, and draws from it do not show that.
     Unusual rows therefore also get components at maxima of p(x, z), found from H(x) and the bank.
+    Usual rows also get components around a posterior that is refined for each row.
 
     Parameters
     ----------
@@ -48,6 +50,8 @@ def encoded_components(
         Bank of the model.
     unusual : bool
         Whether the encoder does not know these rows.
+    refines : bool
+        Whether usual rows can afford a refinement.
 
     Returns
     -------
@@ -55,6 +59,8 @@ def encoded_components(
         Means, `(rows, latent_dim)`, and Cholesky factors, `(rows, latent_dim, latent_dim)`.
     weights : Tensor
         Weights of the components, `(rows, components)`.
+    evaluations : Tensor
+        Evaluations of G per row, `(rows,)`.
     """
     if model.has_posterior:
         mean, factor = encoded_posterior(model, x)
@@ -65,6 +71,9 @@ def encoded_components(
         factor = factor.expand(len(x), -1, -1)
         scales, shares = POINT_SCALES, POINT_SHARES
     components = [(mean, scale * factor) for scale in scales]
+    evaluations = torch.full((len(x),), ENCODED_EVALUATIONS, device=x.device)
+    extra_shares = [1.0] * (STARTS * len(PLACE_WIDTHS))
+    share = UNUSUAL_PLACE_SHARE if unusual else USUAL_PLACE_SHARE
     if unusual:
         starts = torch.stack([mean, best_of_bank(model, x, bank)], dim=1)
         identity = torch.eye(model.latent_dim, dtype=mean.dtype, device=mean.device)
@@ -73,12 +82,19 @@ def encoded_components(
             for place in _climbed(model, x, starts).unbind(dim=1)
             for width in PLACE_WIDTHS
         ]
-    else:  # as many components, so that the mixtures of all rows have one shape
-        components += [(mean, scales[1] * factor)] * (STARTS * len(PLACE_WIDTHS))
-    extra = len(components) - len(scales)
-    share = UNUSUAL_PLACE_SHARE if unusual else USUAL_PLACE_SHARE
-    weights = [(1 - share) * each for each in shares] + [share / extra] * extra
-    return components, mean.new_tensor(weights).expand(len(x), -1)
+        evaluations += CLIMB_EVALUATIONS
+    # As many components in each case, so that the mixtures of all rows have one shape.
+    elif refines and model.has_posterior:
+        better, width, spent = refined(model, x, mean, factor)
+        components += [(better, scale * width) for scale in (*scales, scales[1])]
+        extra_shares, share = [*shares[:1], shares[1] / 2, shares[2], shares[1] / 2], REFINED_SHARE
+        evaluations += spent
+    else:
+        components += [(mean, scales[1] * factor)] * len(extra_shares)
+    total = sum(extra_shares)
+    weights = [(1 - share) * each for each in shares]
+    weights += [share * each / total for each in extra_shares]
+    return components, mean.new_tensor(weights).expand(len(x), -1), evaluations
 
 
 def _climbed(model: RoundtripModel, x: Tensor, z: Tensor) -> Tensor:

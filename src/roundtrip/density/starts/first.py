@@ -13,6 +13,7 @@ from roundtrip.density.starts.encoder import (
     ENCODED_EVALUATIONS,
     encoded_components,
 )
+from roundtrip.density.starts.refinement import most_refinement_evaluations
 from roundtrip.model.core import RoundtripModel
 
 FARTHEST_START = 1e3
@@ -38,18 +39,26 @@ class FirstProposal:
     evaluations: Tensor
 
 
-def most_start_evaluations(model: RoundtripModel, *, unusual: bool = False) -> int:
+def most_start_evaluations(
+    model: RoundtripModel, *, unusual: bool = False, refines: bool = False
+) -> int:
     """Return the largest number of evaluations of G per row that `first_proposal` takes."""
     if climbs(model):
         return most_climb_evaluations(model.latent_dim)
-    return ENCODED_EVALUATIONS + unusual * CLIMB_EVALUATIONS
+    if unusual:
+        return ENCODED_EVALUATIONS + CLIMB_EVALUATIONS
+    refinement = most_refinement_evaluations(model.latent_dim) if refines else 0
+    return ENCODED_EVALUATIONS + refinement
 
 
-def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: bool) -> FirstProposal:
+def first_proposal(
+    model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: bool, refines: bool = False
+) -> FirstProposal:
     """Return a mixture for each row around likely values of its z.
 
-    With an encoder that gives a posterior, the mixture lies around that posterior, and for unusual
-    rows also around maxima of p(x, z). Without one it lies around maxima of p(x, z).
+    With an encoder that gives a posterior, the mixture lies around that posterior, for usual rows
+    also around a refined one, and for unusual rows also around maxima of p(x, z). Without one it
+    lies around maxima of p(x, z).
 
     Parameters
     ----------
@@ -61,6 +70,8 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: boo
         Bank of the model.
     unusual : bool
         Whether the encoder does not know these rows, see `unusual_rows`.
+    refines : bool, default=False
+        Whether usual rows can afford a refinement.
 
     Returns
     -------
@@ -71,9 +82,9 @@ def first_proposal(model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: boo
     if climbs(model):
         components, weights, evaluations = climbed_components(model, x, bank)
     else:
-        components, weights = encoded_components(model, x, bank, unusual=unusual)
-        spent = most_start_evaluations(model, unusual=unusual)
-        evaluations = torch.full((rows,), spent, device=x.device)
+        components, weights, evaluations = encoded_components(
+            model, x, bank, unusual=unusual, refines=refines
+        )
     prior_mean, prior_factor = (part.to(x.device) for part in model.prior.moments())
     components.append((prior_mean.expand(rows, dim), prior_factor.expand(rows, dim, dim)))
     means, factors = (torch.stack(part, dim=1) for part in zip(*components, strict=True))

@@ -1,0 +1,167 @@
+"""Gaussian proposals that are fitted to each row by gradients of log p(x, z).
+
+In many latent dimensions the encoder's posterior, which one network gives for all rows, is too far
+from that of a row for importance sampling. The gradient of log p(x, z) at draws from a Gaussian
+says how to improve it: if p(z | x) were Gaussian, the gradient would be linear in z, with the
+precision as slope and the mean as zero. A regression of the gradients on z therefore gives a better
+Gaussian, from as few draws as there are dimensions. Its fixed point is the Gaussian q with the
+smallest KL(q || p) (Salimans and Knowles, 2013). Draws are weighted by the square root of their
+importance weights, which favours a Gaussian that covers p(z | x).
+"""
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
+from roundtrip.model.core import RoundtripModel
+
+GRADIENT_EVALUATIONS = 3
+"""Evaluations of G that take as long as a value with its gradient."""
+
+MOST_ITERATIONS, UNDAMPED = 8, 2
+"""Most iterations, and those that take whole steps; later ones are averaged with these."""
+
+GOOD_EFFICIENCY = 0.5
+"""Effective sample size, as a share of the draws, at which a row needs no further iteration."""
+
+DRAWS_PER_PARAMETER = 2
+RIDGE = 3.0
+"""Weight, in draws, of the belief that the Gaussian is right already."""
+
+SMALLEST_PRECISION, LARGEST_PRECISION = 0.1, 10.0
+LONGEST_STEP = 3.0
+"""Change of a Gaussian in one iteration, in its own units."""
+
+LARGEST_GRADIENT = 50.0
+
+
+def refinement_draws(latent_dim: int) -> int:
+    """Return the draws per iteration, a multiple of 32.
+
+    Examples
+    --------
+    >>> [refinement_draws(dim) for dim in (2, 6, 18, 30)]
+    [32, 32, 64, 64]
+    """
+    return 32 * math.ceil(DRAWS_PER_PARAMETER * (1 + latent_dim) / 32)
+
+
+def most_refinement_evaluations(latent_dim: int) -> int:
+    """Return the largest number of evaluations of G per row that a refinement takes."""
+    return MOST_ITERATIONS * GRADIENT_EVALUATIONS * refinement_draws(latent_dim)
+
+
+@torch.no_grad()
+def refined(
+    model: RoundtripModel, x: Tensor, mean: Tensor, factor: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Fit a Gaussian to p(z | x) of each row.
+
+    Parameters
+    ----------
+    model : RoundtripModel
+        The model.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    mean, factor : Tensor
+        First Gaussians: means, `(rows, dim)`, and lower Cholesky factors, `(rows, dim, dim)`.
+
+    Returns
+    -------
+    mean, factor : Tensor
+        The Gaussians after the last iteration.
+    evaluations : Tensor
+        Evaluations of G per row, `(rows,)`.
+    """
+    mean, factor = mean.clone(), factor.clone()
+    n = refinement_draws(model.latent_dim)
+    rows = torch.arange(len(x), device=x.device)
+    evaluations = torch.zeros_like(rows)
+    for iteration in range(MOST_ITERATIONS):
+        noise = _normal_draws(model.latent_dim)[iteration * n : (iteration + 1) * n].to(x.device)
+        z = mean[rows, None] + noise @ factor[rows].mT
+        log_joint, gradient = _with_gradients(model, x[rows], z)
+        evaluations[rows] += GRADIENT_EVALUATIONS * n
+        log_weights = log_joint + 0.5 * noise.square().sum(-1)
+        share = 1 / (n * torch.softmax(log_weights, dim=1).square().sum(1))
+        rows_going_on = ~(share >= GOOD_EFFICIENCY)
+        rate = 1.0 if iteration < UNDAMPED else 1 / iteration
+        slopes = gradient[rows_going_on] @ factor[rows[rows_going_on]]
+        rows = rows[rows_going_on]
+        if not len(rows):
+            break
+        step, width = _regression(noise, slopes, log_weights[rows_going_on], rate)
+        mean[rows] += (factor[rows] @ step[..., None])[..., 0]
+        factor[rows] = torch.linalg.cholesky(_symmetric(factor[rows] @ width @ factor[rows].mT))
+    return mean, factor, evaluations
+
+
+def _regression(
+    noise: Tensor, slopes: Tensor, log_weights: Tensor, rate: float
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and covariance of better Gaussians in units of the present ones.
+
+    Parameters
+    ----------
+    noise : Tensor
+        The draws in these units, `(n, dim)`.
+    slopes : Tensor
+        Gradients of log p(x, z) there, `(rows, n, dim)`.
+    log_weights : Tensor
+        Logarithms of the importance weights, `(rows, n)`.
+    rate : float
+        How far to go towards the Gaussian that the regression finds, from 0 to 1.
+
+    Returns
+    -------
+    mean, covariance : Tensor
+        `(rows, dim)` and `(rows, dim, dim)`.
+    """
+    n, dim = noise.shape
+    slopes = slopes.clamp(-LARGEST_GRADIENT, LARGEST_GRADIENT).nan_to_num()
+    inputs = torch.cat([torch.ones_like(noise[:, :1]), noise], dim=1)
+    weights = n * torch.softmax(0.5 * log_weights, dim=1).nan_to_num(nan=1 / n)
+    weighted = inputs.T * weights[:, None]
+    ridge = torch.full_like(inputs[0], RIDGE)
+    ridge[0] = 1e-6  # the mean is as free as the draws allow
+    # What the present Gaussian, with slopes -noise, does not explain.
+    found = torch.linalg.solve(weighted @ inputs + ridge.diag(), weighted @ (slopes + noise))
+    identity = torch.eye(dim, dtype=noise.dtype, device=noise.device)
+    values, vectors = torch.linalg.eigh(identity - _symmetric(found[:, 1:]))
+    values = values.clamp(SMALLEST_PRECISION, LARGEST_PRECISION)
+    values = (1 - rate) + rate * values
+    covariance = vectors @ (vectors / values[:, None]).mT
+    mean = (covariance @ (rate * found[:, 0, :, None]))[..., 0]
+    length = mean.norm(dim=1, keepdim=True)
+    return mean * (LONGEST_STEP / length.clamp_min(LONGEST_STEP)), covariance
+
+
+def _with_gradients(model: RoundtripModel, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log p(x, z) of `(rows, n, dim)` draws, `(rows, n)`, and its gradients."""
+    rows, n = z.shape[:2]
+
+    def of_block(row: Tensor, z: Tensor) -> Tensor:
+        with torch.enable_grad():
+            place = z.clone().requires_grad_()
+            value = model.log_joint(x[row], place)
+            (gradient,) = torch.autograd.grad(value.sum(), place)
+        return torch.cat([value.detach()[:, None], gradient], dim=1)
+
+    row = torch.arange(rows, device=x.device).repeat_interleave(n)
+    both = map_blocks(of_block, (row, z.flatten(0, 1)), EVALUATIONS_PER_CALL).view(rows, n, -1)
+    return both[..., 0], both[..., 1:]
+
+
+@lru_cache(maxsize=8)
+def _normal_draws(dim: int) -> Tensor:
+    """Return evenly spread normal draws for all iterations, the same for all rows."""
+    engine = torch.quasirandom.SobolEngine(dim, scramble=True, seed=0)
+    levels = engine.draw(MOST_ITERATIONS * refinement_draws(dim), dtype=torch.float64)
+    return torch.special.ndtri(levels.clamp(1e-6, 1 - 1e-6))
+
+
+def _symmetric(matrices: Tensor) -> Tensor:
+    return 0.5 * (matrices + matrices.mT)

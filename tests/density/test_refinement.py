@@ -1,0 +1,98 @@
+"""Gaussian proposals refined by gradients."""
+
+import numpy as np
+import torch
+from oracles import FoldedModel, LinearModel, with_wide_posterior
+
+from roundtrip.density.adaptive import adaptive
+from roundtrip.density.prepared import PreparedModel
+from roundtrip.density.starts.refinement import most_refinement_evaluations, refined
+from roundtrip.density.weights import encoded_posterior, weighted_estimate
+
+
+def wrong_encoder(oracle, width, shift):
+    """The model with an encoder whose posteriors are too wide or narrow, and beside the true ones.
+
+    Returns
+    -------
+    RoundtripModel
+        The model; the encoder's means are `shift` prior standard deviations off.
+    """
+    model = with_wide_posterior(oracle, width)
+    with torch.no_grad():
+        model.encoder.bias[: model.latent_dim] += shift
+    return model
+
+
+def test_finds_the_posterior_of_a_linear_model():
+    oracle = LinearModel(12, 20)
+    x = torch.from_numpy(oracle.points(30))
+    exact_mean, exact_factor = encoded_posterior(with_wide_posterior(oracle, 1.0), x)
+    model = wrong_encoder(oracle, 0.5, 0.3)
+    mean, factor, evaluations = refined(model, x, *encoded_posterior(model, x))
+    widths = exact_factor.square().sum(-1).sqrt()
+    assert ((mean - exact_mean).abs() / widths).max() < 0.2
+    ratio = (factor @ factor.mT).diagonal(dim1=1, dim2=2).sqrt() / widths
+    assert 0.85 < ratio.min() < ratio.max() < 1.15
+    assert (evaluations > 0).all()
+    assert (evaluations <= most_refinement_evaluations(12)).all()
+
+
+def test_rows_are_refined_each_by_itself():
+    oracle = LinearModel(4, 6)
+    x = torch.from_numpy(oracle.points(40))
+    model = wrong_encoder(oracle, 2.0, 0.2)
+    all_rows = refined(model, x, *encoded_posterior(model, x))
+    few = x[7:9]
+    some_rows = refined(model, few, *encoded_posterior(model, few))
+    for whole, part in zip(all_rows, some_rows, strict=True):
+        torch.testing.assert_close(whole[7:9], part, rtol=1e-6, atol=1e-9)
+
+
+def test_good_posteriors_stay_and_cost_one_iteration():
+    oracle = LinearModel(4, 6)
+    x = torch.from_numpy(oracle.points(20))
+    model = with_wide_posterior(oracle, 1.0)
+    mean, factor = encoded_posterior(model, x)
+    better, width, evaluations = refined(model, x, mean, factor)
+    torch.testing.assert_close(better, mean)
+    torch.testing.assert_close(width, factor)
+    assert len(evaluations.unique()) == 1
+
+
+def test_many_latent_dimensions_converge_despite_a_poor_encoder():
+    oracle = LinearModel(30, 60)
+    points = oracle.points(40)
+    model = wrong_encoder(oracle, 0.7, 0.1)
+    x = torch.from_numpy(points)
+    result = adaptive(PreparedModel(model, nets=True), x, tol=0.1, max_evaluations=10_000, seed=0)
+    assert result.converged.mean() >= 0.95
+    z = (result.log_density - oracle.log_density(points)) / result.std_error
+    assert (np.abs(z[result.converged]) < 4).all()
+    assert (result.n_evaluations <= 10_000).all()
+
+
+def test_both_modes_of_a_folded_model_are_kept():
+    """A Gaussian that shrinks to one of two modes must not be certified."""
+    oracle = FoldedModel(2)
+    points = oracle.points(100)
+    x = torch.from_numpy(points)
+    result = adaptive(PreparedModel(oracle.model), x, tol=0.05, max_evaluations=10_000, seed=0)
+    z = (result.log_density - oracle.log_density(points)) / result.std_error
+    assert (np.abs(z[result.converged]) < 4.5).all()
+
+
+def test_weights_become_even():
+    oracle = LinearModel(20, 30)
+    x = torch.from_numpy(oracle.points(10))
+    model = wrong_encoder(oracle, 0.6, 0.1)
+    first = encoded_posterior(model, x)
+    after = refined(model, x, *first)[:2]
+    shares = []
+    for mean, factor in (first, after):
+        noise = torch.randn(10, 400, 20, generator=torch.Generator().manual_seed(0)).double()
+        z = mean[:, None] + noise @ factor.mT
+        log_joint = model.log_joint(x.repeat_interleave(400, 0), z.flatten(0, 1)).view(10, 400)
+        log_weights = log_joint + 0.5 * noise.square().sum(-1)
+        shares.append(weighted_estimate(log_weights)[2].mean() / 400)
+    assert shares[0] < 0.1 < 0.5 < shares[1]
