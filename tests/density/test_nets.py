@@ -24,7 +24,9 @@ def test_nets_of_other_keys_are_independent():
 
 def test_a_net_grows_by_the_points_that_follow():
     whole = shifted_nets(KEYS[:3], 0, MOST_POINTS, 5, CPU)
-    parts = [shifted_nets(KEYS[:3], *ends, 5, CPU) for ends in ((0, 64), (64, 96), (96, 768))]
+    parts = [
+        shifted_nets(KEYS[:3], *ends, 5, CPU) for ends in ((0, 64), (64, 96), (96, MOST_POINTS))
+    ]
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=0)
 
 

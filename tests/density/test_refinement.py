@@ -6,7 +6,11 @@ from oracles import FoldedModel, LinearModel, with_wide_posterior
 
 from roundtrip.density.adaptive import adaptive
 from roundtrip.density.prepared import PreparedModel
-from roundtrip.density.starts.refinement import most_refinement_evaluations, refined
+from roundtrip.density.starts.refinement import (
+    most_refinement_evaluations,
+    refined,
+    refined_by_values,
+)
 from roundtrip.density.weights import encoded_posterior, weighted_estimate
 
 
@@ -96,3 +100,24 @@ def test_weights_become_even():
         log_weights = log_joint + 0.5 * noise.square().sum(-1)
         shares.append(weighted_estimate(log_weights)[2].mean() / 400)
     assert shares[0] < 0.1 < 0.5 < shares[1]
+
+
+def test_values_of_a_few_draws_find_the_posterior_of_a_linear_model():
+    oracle = LinearModel(5, 8)
+    x = torch.from_numpy(oracle.points(30))
+    exact_mean, exact_factor = encoded_posterior(with_wide_posterior(oracle, 1.0), x)
+    model = wrong_encoder(oracle, 1.2, 0.05)
+    mean, factor = encoded_posterior(model, x)
+    noise = torch.randn(30, 64, 5, generator=torch.Generator().manual_seed(0)).double()
+    z = mean[:, None] + noise @ factor.mT
+    log_joint = model.log_joint(x.repeat_interleave(64, 0), z.flatten(0, 1)).view(30, 64)
+    log_weights = log_joint + 0.5 * noise.square().sum(-1)
+    better, width = refined_by_values(mean, factor, z, log_joint, log_weights)
+    widths = exact_factor.square().sum(-1).sqrt()
+    before, after = (((m - exact_mean) / widths).norm(dim=1).mean() for m in (mean, better))
+    assert after < 0.3 * before
+    deviation = [
+        ((f @ f.mT).diagonal(dim1=1, dim2=2).sqrt() / widths).log().abs().mean()
+        for f in (factor, width)
+    ]
+    assert deviation[1] < 0.5 * deviation[0]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-MOST_POINTS = 768
+MOST_POINTS = 1536
 _BITS = 30
 _SCRAMBLE_SEED = 0
 

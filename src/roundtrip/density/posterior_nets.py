@@ -3,13 +3,14 @@
 Draws come from Gaussians of several widths around q(z | x), and from a Student t distribution as
 wide as the prior, at the points of a randomised net. A net has a fraction of the variance of as
 many random draws, the smaller the more points it has. This fraction is measured on samples of the
-model itself. The first points of a row say how many it needs. Rows whose weights are too uneven are
-left to adaptive sampling, and so are all rows of a model whose weights have heavy tails, or whose
+model itself. The first points of a row say how many it needs. If these are many, they serve to fit
+a better Gaussian, whose net needs fewer. Rows whose weights are too uneven even then are left to
+adaptive sampling, and so are all rows of a model whose weights have heavy tails, or whose
 encoder misses parts of the posterior.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from roundtrip.density.nets import MOST_POINTS, shifted_nets
 from roundtrip.density.proposals import student_t_log_prob
 from roundtrip.density.randomness import row_keys
 from roundtrip.density.starts.bank import make_bank, unusual_rows
-from roundtrip.density.starts.refinement import refined
+from roundtrip.density.starts.refinement import refined, refined_by_values
 from roundtrip.density.weights import encoded_posterior, log_joints, weighted_estimate
 from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import named_seed
@@ -32,14 +33,21 @@ WIDE_SHARE = 0.03
 """Share of a Student t with 2 degrees of freedom, with mean and scale those of the prior. Its tails
 are heavier than those of a prior, so that it bounds the weights."""
 
-SIZES = (64, 96, 128, 192, 256, 384, 512, MOST_POINTS)
+SIZES = (64, 96, 128, 192, 256, 384, 512, 768, 1024, MOST_POINTS)
 """Points of a net, which grows from size to size. A row that needs more than the last is left to
 adaptive sampling. Other numbers than powers of two and one and a half times them fill the cube much
 less evenly."""
 
-MOST_NET_EVALUATIONS = 1 + MOST_POINTS
 SPARE = 1.1
 """Factor on the squared standard error that the first points predict."""
+
+MOST_FIRST_POINTS = 128
+"""Points from the encoder's posterior; rows that need more get a fitted one, and other points."""
+
+MOST_NET_EVALUATIONS = 2 + MOST_FIRST_POINTS + MOST_POINTS
+
+MOST_FITTED_DIM = 8
+"""Most latent dimensions at which a posterior is fitted to the first points."""
 
 POINTS_AFTER_HEAVY_TAIL = 192
 """Fewest points of a row whose first points look unreliable: with more that is mostly chance."""
@@ -59,38 +67,48 @@ MEASURED_ROWS, MEASURED_NETS, MEASURED_SIZES = 64, 4, (64, 96, 128)
 """Samples of the model, nets of each, and their sizes, that measure the variance of nets."""
 
 
+Ratios = tuple[float, float, float]
+"""Variance of the mean weight over nets of each of `MEASURED_SIZES`, in units of that over as many
+random draws."""
+
+
 @dataclass(frozen=True)
 class NetVariance:
-    """Variance of the mean weight over a net, in units of that over as many random draws.
+    """What nets are worth for a model.
 
     Attributes
     ----------
     ratios : tuple of float
-        For nets of each of `MEASURED_SIZES`.
+        Variances of nets from the encoder's posterior; infinite if nets are of no use.
+    refined : tuple of float or None
+        The same for posteriors that are fitted to the first points of a net; None if these are too
+        few for a fit.
     """
 
-    ratios: tuple[float, float, float]
+    ratios: Ratios
+    refined: Ratios | None = None
 
     @property
     def is_finite(self) -> bool:
         """Whether nets are of use; not if weights have heavy tails."""
         return all(map(math.isfinite, self.ratios))
 
-    def of(self, points: int) -> float:
-        """Return the variance of a net of one of `SIZES`.
 
-        That of a larger net is at most that of the largest measured one of its kind: 128 points for
-        powers of two, 96 for the others.
+def ratio_of(ratios: Ratios, points: int) -> float:
+    """Return the ratio for a net of one of `SIZES`.
 
-        Examples
-        --------
-        >>> [NetVariance((0.3, 0.25, 0.2)).of(points) for points in (64, 96, 128, 192, 256)]
-        [0.3, 0.25, 0.2, 0.25, 0.2]
-        """
-        if points in MEASURED_SIZES:
-            return self.ratios[MEASURED_SIZES.index(points)]
-        is_power_of_two = points & (points - 1) == 0
-        return self.ratios[2 if is_power_of_two else 1]
+    That of a larger net is at most that of the largest measured one of its kind: 128 points for
+    powers of two, 96 for the others.
+
+    Examples
+    --------
+    >>> [ratio_of((0.3, 0.25, 0.2), points) for points in (64, 96, 128, 192, 256)]
+    [0.3, 0.25, 0.2, 0.25, 0.2]
+    """
+    if points in MEASURED_SIZES:
+        return ratios[MEASURED_SIZES.index(points)]
+    is_power_of_two = points & (points - 1) == 0
+    return ratios[2 if is_power_of_two else 1]
 
 
 @dataclass(frozen=True)
@@ -188,6 +206,16 @@ def net_variance(model: RoundtripModel) -> NetVariance:
         return NetVariance((math.inf,) * 3)
     x = x[:MEASURED_ROWS]
     proposal = EncoderProposal.of(model, x)
+    ratios = _ratios(model, x, proposal)
+    if model.latent_dim > MOST_FITTED_DIM:
+        return NetVariance(ratios)
+    keys = row_keys(x.cpu().numpy(), MEASURED_NETS)
+    first_weights = net_log_weights(model, x, proposal, keys, 0, SIZES[0])
+    return NetVariance(ratios, _ratios(model, x, refitted(proposal, keys, first_weights)))
+
+
+def _ratios(model: RoundtripModel, x: Tensor, proposal: EncoderProposal) -> Ratios:
+    """Measure the variance of nets; infinite if weights have heavy tails."""
     nets = torch.stack(
         [
             net_log_weights(
@@ -198,7 +226,7 @@ def net_variance(model: RoundtripModel) -> NetVariance:
         dim=1,
     )
     if not pareto_k(nets.flatten(1)).nanmedian() <= HEAVIEST_TAIL:
-        return NetVariance((math.inf,) * 3)
+        return (math.inf,) * 3
     weights = torch.exp(nets - nets.amax((1, 2), keepdim=True))
     weights = weights / weights.mean((1, 2), keepdim=True)
     of_draws = weights.flatten(1).var(dim=1)
@@ -207,7 +235,7 @@ def net_variance(model: RoundtripModel) -> NetVariance:
         for n in MEASURED_SIZES
     )
     # Twice the points do not make a net worse: such a measurement is chance.
-    return NetVariance((max(first, third), second, third))
+    return max(first, third), second, third
 
 
 @torch.no_grad()
@@ -285,6 +313,48 @@ def by_nets(
     """
     proposal = EncoderProposal.of(model, x)
     keys = row_keys(x.cpu().numpy(), seed)
+    if not variance.refined:
+        return _grown_nets(model, x, proposal, keys, variance.ratios, tol)[0]
+    result, first_weights = _grown_nets(
+        model, x, proposal, keys, variance.ratios, tol, most=MOST_FIRST_POINTS
+    )
+    again = ~result["converged"]
+    if again.any():
+        rows = again.nonzero()[:, 0]
+        better = refitted(proposal[rows], keys[rows.cpu().numpy()], first_weights[rows])
+        # New points: an estimate by those that the proposal was fitted to would be biased.
+        keys = row_keys(x[rows].cpu().numpy(), named_seed(seed, "refitted nets"))
+        second, _ = _grown_nets(model, x[rows], better, keys, variance.refined, tol)
+        second["n_evaluations"] += result["n_evaluations"][rows]
+        for name, values in second.items():
+            result[name][rows] = values
+    return result
+
+
+def refitted(proposal: EncoderProposal, keys: np.ndarray, log_weights: Tensor) -> EncoderProposal:
+    """Return proposals that are fitted to the weights of the first points of nets."""
+    dim, points = proposal.mean.shape[1], log_weights.shape[1]
+    z, log_prob = proposal.draws(shifted_nets(keys, 0, points, 1 + dim, log_weights.device))
+    mean, factor = refined_by_values(
+        proposal.mean, proposal.factor, z, log_weights + log_prob, log_weights
+    )
+    return replace(proposal, mean=mean, factor=factor)
+
+
+def _grown_nets(
+    model: RoundtripModel,
+    x: Tensor,
+    proposal: EncoderProposal,
+    keys: np.ndarray,
+    ratios: Ratios,
+    tol: float,
+    *,
+    most: int = MOST_POINTS,
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Estimate log p(x) by a net per row, which grows up to `most` points.
+
+    Returns the columns of an estimate, and the log weights of the first points of all rows.
+    """
     rows = torch.arange(len(x), device=x.device)
     log_weights = x.new_empty(len(x), 0)
     needed = torch.full_like(rows, SIZES[0])
@@ -294,11 +364,12 @@ def by_nets(
         new = net_log_weights(model, x[rows], proposal[rows], part, log_weights.shape[1], n)
         log_weights = torch.cat([log_weights, new], dim=1)
         log_density, of_draws, ess = weighted_estimate(log_weights)
-        std_error = of_draws * math.sqrt(variance.of(n))
+        std_error = of_draws * math.sqrt(ratio_of(ratios, n))
         k = pareto_k(log_weights)
         precise, sound = std_error <= tol, reliable(log_density, ess, k, n)
         if n == SIZES[0]:
-            needed = torch.where(precise, n, _points_needed(n * of_draws.square(), variance, tol))
+            first_weights = log_weights
+            needed = torch.where(precise, n, _points_needed(n * of_draws.square(), ratios, tol))
             needed = torch.where(sound, needed, needed.clamp_min(POINTS_AFTER_HEAVY_TAIL))
         ends = needed <= n
         values = {
@@ -313,19 +384,19 @@ def by_nets(
             result.setdefault(name, value.new_zeros(len(x)))[rows] = value
         # More points until the tail looks harmless would favour rows that miss their largest
         # weights.
-        stays = (needed <= MOST_POINTS) & (~ends | (sound & ~precise))
+        stays = (needed <= most) & (~ends | (sound & ~precise)) & (n < most)
         rows, log_weights, needed = rows[stays], log_weights[stays], needed[stays]
         if not len(rows):
             break
-    return result
+    return result, first_weights
 
 
-def _points_needed(squared: Tensor, variance: NetVariance, tol: float) -> Tensor:
+def _points_needed(squared: Tensor, ratios: Ratios, tol: float) -> Tensor:
     """Return the points for a standard error of `tol`; more than `MOST_POINTS` if they are too few.
 
     `squared` is the variance of the log density by one random draw, `(rows,)`.
     """
     needed = torch.full(squared.shape, MOST_POINTS + 1, device=squared.device)
     for n in reversed(SIZES):
-        needed[SPARE * variance.of(n) * squared / n <= tol**2] = n
+        needed[SPARE * ratio_of(ratios, n) * squared / n <= tol**2] = n
     return needed

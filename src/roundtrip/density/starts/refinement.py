@@ -1,4 +1,4 @@
-"""Gaussian proposals that are fitted to each row by gradients of log p(x, z).
+"""Gaussian proposals that are fitted to each row by values or gradients of log p(x, z).
 
 In many latent dimensions the encoder's posterior, which one network gives for all rows, is too far
 from that of a row for importance sampling. The gradient of log p(x, z) at draws from a Gaussian
@@ -7,6 +7,9 @@ precision as slope and the mean as zero. A regression of the gradients on z ther
 Gaussian, from as few draws as there are dimensions. Its fixed point is the Gaussian q with the
 smallest KL(q || p) (Salimans and Knowles, 2013). Draws are weighted by the square root of their
 importance weights, which favours a Gaussian that covers p(z | x).
+
+In few dimensions a regression of the values on squares and products of z does the same, and needs
+no gradients.
 """
 
 import math
@@ -31,9 +34,14 @@ DRAWS_PER_PARAMETER = 2
 RIDGE = 3.0
 """Weight, in draws, of the belief that the Gaussian is right already."""
 
-SMALLEST_PRECISION, LARGEST_PRECISION = 0.1, 10.0
-LONGEST_STEP = 3.0
-"""Change of a Gaussian in one iteration, in its own units."""
+PRECISIONS, LONGEST_STEP = (0.1, 10.0), 3.0
+"""Limits of the change of a Gaussian in one iteration, in its own units."""
+
+VALUES_RIDGE, VALUES_PRECISIONS, VALUES_STEP = 6.0, (0.25, 4.0), 2.0
+"""The same for a regression of values."""
+
+FARTHEST = 6.0
+"""Standard deviations of the squared distance from the mean up to which draws are used."""
 
 LARGEST_GRADIENT = 50.0
 
@@ -130,13 +138,71 @@ def _regression(
     # What the present Gaussian, with slopes -noise, does not explain.
     found = torch.linalg.solve(weighted @ inputs + ridge.diag(), weighted @ (slopes + noise))
     identity = torch.eye(dim, dtype=noise.dtype, device=noise.device)
-    values, vectors = torch.linalg.eigh(identity - _symmetric(found[:, 1:]))
-    values = values.clamp(SMALLEST_PRECISION, LARGEST_PRECISION)
-    values = (1 - rate) + rate * values
+    precision = identity - _symmetric(found[:, 1:])
+    return _gaussian_of(precision, found[:, 0], PRECISIONS, LONGEST_STEP, rate)
+
+
+def _gaussian_of(
+    precision: Tensor,
+    linear: Tensor,
+    limits: tuple[float, float],
+    longest: float,
+    rate: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """Return mean and covariance of log densities ``linear z - z precision z / 2``.
+
+    Limits of the eigenvalues and the longest step keep a poor regression from doing harm.
+    """
+    values, vectors = torch.linalg.eigh(precision)
+    values = (1 - rate) + rate * values.clamp(*limits)
     covariance = vectors @ (vectors / values[:, None]).mT
-    mean = (covariance @ (rate * found[:, 0, :, None]))[..., 0]
+    mean = (covariance @ (rate * linear[..., None]))[..., 0]
     length = mean.norm(dim=1, keepdim=True)
-    return mean * (LONGEST_STEP / length.clamp_min(LONGEST_STEP)), covariance
+    return mean * (longest / length.clamp_min(longest)), covariance
+
+
+def refined_by_values(
+    mean: Tensor, factor: Tensor, z: Tensor, log_joint: Tensor, log_weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Fit a Gaussian to p(z | x) of each row by a regression of log p(x, z) at given draws.
+
+    Parameters
+    ----------
+    mean, factor : Tensor
+        First Gaussians: means, `(rows, dim)`, and lower Cholesky factors, `(rows, dim, dim)`.
+    z : Tensor
+        Draws, `(rows, n, dim)`; more than a quadratic function of z has coefficients.
+    log_joint, log_weights : Tensor
+        Values of log p(x, z) and logarithms of the importance weights, `(rows, n)`.
+
+    Returns
+    -------
+    mean, factor : Tensor
+        The fitted Gaussians.
+    """
+    n, dim = z.shape[1:]
+    units = torch.linalg.solve_triangular(factor, (z - mean[:, None]).mT, upper=False).mT
+    squared = units.square().sum(-1)
+    row, column = torch.triu_indices(dim, dim, device=z.device)
+    products = units[..., row] * units[..., column]
+    inputs = torch.cat([torch.ones_like(units[..., :1]), units, products], dim=-1)
+    weights = n * torch.softmax(0.5 * log_weights, dim=1)
+    # The farthest draws, from the tails of the proposal, say nothing about the middle.
+    weights = torch.where(squared < dim + FARTHEST * math.sqrt(2 * dim), weights, 0.0)
+    weighted = inputs.mT * weights[:, None]
+    # What the present Gaussian does not explain, up to a constant.
+    rest = log_joint + 0.5 * squared
+    rest = rest - rest.amax(dim=1, keepdim=True)
+    ridge = torch.full_like(inputs[0, 0], VALUES_RIDGE)
+    ridge[0] = 1e-6
+    found = torch.linalg.solve(weighted @ inputs + ridge.diag(), weighted @ rest[..., None])[..., 0]
+    curvature = z.new_zeros(len(z), dim, dim)
+    curvature[:, row, column] = found[:, 1 + dim :]
+    identity = torch.eye(dim, dtype=z.dtype, device=z.device)
+    precision = identity - curvature - curvature.mT
+    step, width = _gaussian_of(precision, found[:, 1 : 1 + dim], VALUES_PRECISIONS, VALUES_STEP)
+    new = torch.linalg.cholesky(_symmetric(factor @ width @ factor.mT))
+    return mean + (factor @ step[..., None])[..., 0], new
 
 
 def _with_gradients(model: RoundtripModel, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
