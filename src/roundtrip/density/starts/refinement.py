@@ -43,7 +43,8 @@ VALUES_RIDGE, VALUES_PRECISIONS, VALUES_STEP = 6.0, (0.25, 4.0), 2.0
 FARTHEST = 6.0
 """Standard deviations of the squared distance from the mean up to which draws are used."""
 
-LARGEST_GRADIENT = 50.0
+LARGEST_GRADIENT, LARGEST_FALL = 50.0, 100.0
+"""Gradients, and values below the largest one, are cut off here: far tails say nothing."""
 
 
 def refinement_draws(latent_dim: int) -> int:
@@ -103,7 +104,7 @@ def refined(
             break
         step, width = _regression(noise, slopes, log_weights[rows_going_on], rate)
         mean[rows] += (factor[rows] @ step[..., None])[..., 0]
-        factor[rows] = torch.linalg.cholesky(_symmetric(factor[rows] @ width @ factor[rows].mT))
+        factor[rows] = _changed(factor[rows], width)
     return mean, factor, evaluations
 
 
@@ -186,13 +187,13 @@ def refined_by_values(
     row, column = torch.triu_indices(dim, dim, device=z.device)
     products = units[..., row] * units[..., column]
     inputs = torch.cat([torch.ones_like(units[..., :1]), units, products], dim=-1)
-    weights = n * torch.softmax(0.5 * log_weights, dim=1)
+    weights = n * torch.softmax(0.5 * log_weights, dim=1).nan_to_num(nan=1 / n)
     # The farthest draws, from the tails of the proposal, say nothing about the middle.
     weights = torch.where(squared < dim + FARTHEST * math.sqrt(2 * dim), weights, 0.0)
     weighted = inputs.mT * weights[:, None]
     # What the present Gaussian does not explain, up to a constant.
     rest = log_joint + 0.5 * squared
-    rest = rest - rest.amax(dim=1, keepdim=True)
+    rest = (rest - rest.amax(dim=1, keepdim=True)).clamp_min(-LARGEST_FALL).nan_to_num()
     ridge = torch.full_like(inputs[0, 0], VALUES_RIDGE)
     ridge[0] = 1e-6
     found = torch.linalg.solve(weighted @ inputs + ridge.diag(), weighted @ rest[..., None])[..., 0]
@@ -201,8 +202,7 @@ def refined_by_values(
     identity = torch.eye(dim, dtype=z.dtype, device=z.device)
     precision = identity - curvature - curvature.mT
     step, width = _gaussian_of(precision, found[:, 1 : 1 + dim], VALUES_PRECISIONS, VALUES_STEP)
-    new = torch.linalg.cholesky(_symmetric(factor @ width @ factor.mT))
-    return mean + (factor @ step[..., None])[..., 0], new
+    return mean + (factor @ step[..., None])[..., 0], _changed(factor, width)
 
 
 def _with_gradients(model: RoundtripModel, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
@@ -227,6 +227,15 @@ def _normal_draws(dim: int) -> Tensor:
     engine = torch.quasirandom.SobolEngine(dim, scramble=True, seed=0)
     levels = engine.draw(MOST_ITERATIONS * refinement_draws(dim), dtype=torch.float64)
     return torch.special.ndtri(levels.clamp(1e-6, 1 - 1e-6))
+
+
+def _changed(factor: Tensor, width: Tensor) -> Tensor:
+    """Return Cholesky factors of Gaussians with covariance `width` in units of the present ones.
+
+    A factor whose new covariance is numerically singular stays as it is.
+    """
+    new, failed = torch.linalg.cholesky_ex(_symmetric(factor @ width @ factor.mT))
+    return torch.where((failed > 0)[:, None, None], factor, new)
 
 
 def _symmetric(matrices: Tensor) -> Tensor:
