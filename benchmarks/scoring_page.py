@@ -33,7 +33,9 @@ TITLES = {
 
 
 def _name(record):
-    return tuple(record.get(part) for part in ("part", "table", "distance", "tol", "threads"))
+    return tuple(
+        record.get(part) for part in ("part", "table", "distance", "tol", "threads", "budget")
+    )
 
 
 def _distinct(records, name):

@@ -189,8 +189,9 @@ def measure_far(request, name, distance):
         scored(est, far, tol=1e-9, evaluations=REFERENCE_DRAWS, seed=seed)
         for seed in REFERENCE_SEEDS
     ]
-    # A run that misses a part of p(x) is too low.
-    best = np.argmax([run.log_density for run in reference], axis=0)
+    # A run that misses a part of p(x) is too low. The largest of three is a little too high where
+    # none does, which counts against the certificates.
+    best = np.argmax([np.nan_to_num(run.log_density, nan=-np.inf) for run in reference], axis=0)
     at = (best, np.arange(FAR_ROWS))
     truth = np.stack([run.log_density for run in reference])[at]
     error = np.stack([run.std_error for run in reference])[at]
@@ -236,6 +237,7 @@ def measure_mean(request, name):
     est, flow = (model_of(request, name, kind) for kind in (Roundtrip, NSF))
     x = rows_of(name, request.data_home)[2][:MEAN_ROWS]
     rows = Rows.without_context(est.fitted_.schema.encoded(x).x.double())
+    rows = rows.to(est.fitted_.model.device)
     evaluate_mean(est.fitted_.prepared, rows[:50], tol=0.1, seed=0)
     own, others, means = [], [], []
     for seed in range(MEAN_REPEATS):

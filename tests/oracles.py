@@ -1,5 +1,7 @@
 """Models whose density is known exactly."""
 
+import math
+
 import numpy as np
 import torch
 from scipy.stats import multivariate_normal
@@ -142,3 +144,14 @@ def correlated_rows(rows=4000, seed=0):
     rng = np.random.default_rng(seed)
     mixing = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [0.2, -0.5, 0.1]])
     return Rows.without_context(torch.from_numpy(rng.normal(size=(rows, 3)) @ mixing.T + 0.3))
+
+
+class OneSide(nn.Module):
+    """Encoder of G(z) = z² that only knows the positive z."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.raw = nn.Parameter(torch.tensor([math.log(math.expm1(width))]).double())
+
+    def forward(self, x):
+        return torch.cat([x.clamp_min(0.01).sqrt(), self.raw.expand(len(x), 1)], dim=1)

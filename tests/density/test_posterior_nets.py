@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from oracles import FoldedModel, LinearModel, with_wide_posterior
+from oracles import FoldedModel, LinearModel, OneSide, with_wide_posterior
 
 from roundtrip.density.adaptive import adaptive
 from roundtrip.density.nets import shifted_nets
@@ -88,17 +88,6 @@ def test_evaluations_of_both_methods_are_added_and_kept_within_the_budget():
     assert (result.n_evaluations <= 2000).all()
     assert (result.n_evaluations > 1000).all()
     assert not result.converged.any()
-
-
-class OneSide(torch.nn.Module):
-    """Encoder of G(z) = z² that only knows the positive z."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.raw = torch.nn.Parameter(torch.tensor([math.log(math.expm1(width))]).double())
-
-    def forward(self, x):
-        return torch.cat([x.clamp_min(0.01).sqrt(), self.raw.expand(len(x), 1)], dim=1)
 
 
 def test_no_nets_if_the_encoder_misses_a_mode():

@@ -2,9 +2,10 @@
 
 import numpy as np
 import torch
-from oracles import LinearModel, with_wide_posterior
+from oracles import FoldedModel, LinearModel, OneSide, with_wide_posterior
 
 from roundtrip.density.adaptive import adaptive
+from roundtrip.density.posterior_nets import refinement_covers
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.starts.refinement import (
     most_refinement_evaluations,
@@ -12,6 +13,7 @@ from roundtrip.density.starts.refinement import (
     refined_by_values,
 )
 from roundtrip.density.weights import encoded_posterior, weighted_estimate
+from roundtrip.model.core import RoundtripModel
 
 
 def wrong_encoder(oracle, width, shift):
@@ -43,14 +45,14 @@ def test_finds_the_posterior_of_a_linear_model():
 
 
 def test_rows_are_refined_each_by_itself():
-    oracle = LinearModel(4, 6)
+    oracle = LinearModel(20, 30)
     x = torch.from_numpy(oracle.points(40))
-    model = wrong_encoder(oracle, 2.0, 0.2)
-    all_rows = refined(model, x, *encoded_posterior(model, x))
-    few = x[7:9]
-    some_rows = refined(model, few, *encoded_posterior(model, few))
+    model = wrong_encoder(oracle, 0.6, 0.1)
+    first = encoded_posterior(model, x)
+    all_rows = refined(model, x, *first)
+    some_rows = refined(model, x[7:9], *(part[7:9] for part in first))
     for whole, part in zip(all_rows, some_rows, strict=True):
-        torch.testing.assert_close(whole[7:9], part, rtol=1e-6, atol=1e-9)
+        torch.testing.assert_close(whole[7:9], part, rtol=1e-12, atol=1e-13)
 
 
 def test_good_posteriors_stay_and_cost_one_iteration():
@@ -99,9 +101,11 @@ def test_values_of_a_few_draws_find_the_posterior_of_a_linear_model():
     model = wrong_encoder(oracle, 1.2, 0.05)
     mean, factor = encoded_posterior(model, x)
     noise = torch.randn(30, 64, 5, generator=torch.Generator().manual_seed(0)).double()
+    noise[:, :2] *= 40  # far draws, as proposals have some
     z = mean[:, None] + noise @ factor.mT
     log_joint = model.log_joint(x.repeat_interleave(64, 0), z.flatten(0, 1)).view(30, 64)
     log_weights = log_joint + 0.5 * noise.square().sum(-1)
+    log_weights[:, :2] = -50
     better, width = refined_by_values(mean, factor, z, log_joint, log_weights)
     widths = exact_factor.square().sum(-1).sqrt()
     before, after = (((m - exact_mean) / widths).norm(dim=1).mean() for m in (mean, better))
@@ -118,8 +122,19 @@ def test_values_that_are_not_finite_do_no_harm():
     x = torch.from_numpy(oracle.points(2))
     model = wrong_encoder(oracle, 1.2, 0.05)
     mean, factor = encoded_posterior(model, x)
-    z = mean[:, None] + torch.randn(2, 64, 3).double() @ factor.mT
+    noise = torch.randn(2, 64, 3, generator=torch.Generator().manual_seed(0)).double()
+    z = mean[:, None] + noise @ factor.mT
     log_joint = torch.full((2, 64), -torch.inf).double()
+    log_joint[1, 1:] = 0.0
     log_joint[1, 0] = torch.nan
     for part in refined_by_values(mean, factor, z, log_joint, log_joint):
         assert part.isfinite().all()
+
+
+def test_refinement_is_not_used_for_models_whose_posteriors_have_several_modes():
+    oracle = FoldedModel(1)
+    one_sided = RoundtripModel(
+        oracle.model.generator, OneSide(0.15), 1, oracle.sigma, has_posterior=True
+    )
+    assert not refinement_covers(one_sided)
+    assert refinement_covers(wrong_encoder(LinearModel(20, 30), 0.6, 0.1))

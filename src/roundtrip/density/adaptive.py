@@ -180,7 +180,9 @@ def settled_proposal(
 ) -> StudentMixture:
     """Return the proposal of adaptive importance sampling, one mixture per row of x."""
     x, bank = x.double(), prepared.bank(seed)
-    request = SamplingRequest(prepared.model, bank, tol, DEFAULT_EVALUATIONS, seed)
+    request = SamplingRequest(
+        prepared.model, bank, tol, DEFAULT_EVALUATIONS, seed, prepared.refines
+    )
     unusual = unusual_rows(prepared.model, x, bank)
     kinds = [rows for rows in (unusual, ~unusual) if rows.any()]
     mixtures = [sample_rows(request, x[rows], unusual=rows is unusual)[1] for rows in kinds]

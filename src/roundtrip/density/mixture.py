@@ -137,12 +137,15 @@ class StudentMixture:
             - math.lgamma(self.df / 2)
             - 0.5 * dim * math.log(self.df * math.pi)
         )
-        # For many points, one product with inverse factors is much quicker than triangular systems.
+        # For many points, products with inverse factors are quicker than triangular systems.
         identity = torch.eye(dim, dtype=z.dtype, device=z.device)
         inverses = torch.linalg.solve_triangular(self.factors, identity, upper=False)
-        centres = (inverses @ self.means[..., None]).flatten(1)
-        standardised = z @ inverses.flatten(1, 2).mT - centres[:, None]
-        distance = standardised.square_().unflatten(-1, (-1, dim)).sum(-1)
+        centres = (inverses @ self.means[..., None]).mT  # (rows, components, 1, dim)
+        distances = [  # one component at a time, for the memory
+            (z @ inverses[:, k].mT - centres[:, k]).square_().sum(-1)
+            for k in range(self.means.shape[1])
+        ]
+        distance = torch.stack(distances, dim=-1)
         log_det = self.factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_prob = constant - 0.5 * (self.df + dim) * torch.log1p(distance / self.df)
         return log_prob + (self.weights.log() - log_det)[:, None], distance

@@ -44,7 +44,7 @@ SPARE = 1.1
 MOST_FIRST_POINTS = 128
 """Points from the encoder's posterior; rows that need more get a fitted one, and other points."""
 
-MOST_NET_EVALUATIONS = 2 + MOST_FIRST_POINTS + MOST_POINTS
+MOST_NET_EVALUATIONS = 1 + MOST_FIRST_POINTS + MOST_POINTS
 
 MOST_FITTED_DIM = 8
 """Most latent dimensions at which a posterior is fitted to the first points."""
@@ -71,6 +71,8 @@ Ratios = tuple[float, float, float]
 """Variance of the mean weight over nets of each of `MEASURED_SIZES`, in units of that over as many
 random draws."""
 
+USELESS: Ratios = (math.inf,) * 3
+
 
 @dataclass(frozen=True)
 class NetVariance:
@@ -82,7 +84,7 @@ class NetVariance:
         Variances of nets from the encoder's posterior; infinite if nets are of no use.
     refined : tuple of float or None
         The same for posteriors that are fitted to the first points of a net; None if these are too
-        few for a fit.
+        few for a fit, or if the fitted posteriors are of no use.
     """
 
     ratios: Ratios
@@ -193,17 +195,17 @@ def _standardised(centred: Tensor, factor: Tensor) -> Tensor:
 
 @torch.no_grad()
 def net_variance(model: RoundtripModel) -> NetVariance:
-    """Measure the variance of nets on rows that the model generates, by some 70,000 evaluations.
+    """Measure the variance of nets on rows that the model generates.
+
+    It takes some 110,000 evaluations of G, or 70,000 if posteriors are not fitted.
 
     It is infinite if a net would miss the largest weights: if they have heavy tails, or if the
     encoder does not know the z of too many rows. Unusual rows, for which nets are not used, do not
     count.
     """
-    z, x = _generated(model, CHECKED_ROWS)
-    usual = ~unusual_rows(model, x, make_bank(model, 0))
-    z, x = z[usual], x[usual]
-    if _missed_share(model, z, x) > MOST_MISSED:
-        return NetVariance((math.inf,) * 3)
+    z, x = _usual_samples(model, CHECKED_ROWS)
+    if not len(x) or not _missed_share(model, z, x) <= MOST_MISSED:
+        return NetVariance(USELESS)
     x = x[:MEASURED_ROWS]
     proposal = EncoderProposal.of(model, x)
     ratios = _ratios(model, x, proposal)
@@ -211,7 +213,13 @@ def net_variance(model: RoundtripModel) -> NetVariance:
         return NetVariance(ratios)
     keys = row_keys(x.cpu().numpy(), MEASURED_NETS)
     first_weights = net_log_weights(model, x, proposal, keys, 0, SIZES[0])
-    return NetVariance(ratios, _ratios(model, x, refitted(proposal, keys, first_weights)))
+    fitted = _ratios(model, x, refitted(proposal, keys, first_weights))
+    if fitted == USELESS:
+        return NetVariance(ratios)
+    # Rows that need more than the first points are those whose fit is poor: their ratios lie
+    # between both.
+    second, third = (math.sqrt(a * max(a, b)) for a, b in zip(fitted[1:], ratios[1:], strict=True))
+    return NetVariance(ratios, (fitted[0], second, third))
 
 
 def _ratios(model: RoundtripModel, x: Tensor, proposal: EncoderProposal) -> Ratios:
@@ -226,7 +234,7 @@ def _ratios(model: RoundtripModel, x: Tensor, proposal: EncoderProposal) -> Rati
         dim=1,
     )
     if not pareto_k(nets.flatten(1)).nanmedian() <= HEAVIEST_TAIL:
-        return (math.inf,) * 3
+        return USELESS
     weights = torch.exp(nets - nets.amax((1, 2), keepdim=True))
     weights = weights / weights.mean((1, 2), keepdim=True)
     of_draws = weights.flatten(1).var(dim=1)
@@ -242,22 +250,26 @@ def _ratios(model: RoundtripModel, x: Tensor, proposal: EncoderProposal) -> Rati
 def refinement_covers(model: RoundtripModel) -> bool:
     """Return whether refined posteriors cover p(z | x) of rows that the model generates.
 
-    They do not if p(z | x) has several modes. The z of such a row is a draw from p(z | x), and lies
-    far from a Gaussian that covers another mode.
+    They do not if p(z | x) has modes far from each other. The z of such a row is a draw from
+    p(z | x), and lies far from a Gaussian that covers another mode.
     """
-    z, x = _generated(model, CHECKED_REFINEMENTS)
+    z, x = _usual_samples(model, CHECKED_REFINEMENTS)
+    if not len(x):
+        return False
     mean, factor, _ = refined(model, x, *encoded_posterior(model, x))
     distance = _standardised((z - mean)[:, None], factor).norm(dim=-1)
     farthest = WIDEST * (math.sqrt(model.latent_dim) + 2)
-    return float((distance > farthest).double().mean()) <= MOST_MISSED
+    return float((~(distance <= farthest)).double().mean()) <= MOST_MISSED
 
 
-def _generated(model: RoundtripModel, rows: int) -> tuple[Tensor, Tensor]:
-    """Return codes drawn from the prior, and a row that the model generates from each."""
+def _usual_samples(model: RoundtripModel, rows: int) -> tuple[Tensor, Tensor]:
+    """Return the usual ones among `rows` rows that the model generates, after their codes."""
     rng = np.random.default_rng(named_seed(0, "net variance"))
     z = model.prior.sample(rows, rng).to(model.device)
     noise_rng = torch.Generator().manual_seed(named_seed(0, "rows for the net variance") % 2**63)
-    return z, model.noise.sample(model.decode(z).double(), noise_rng).double()
+    x = model.noise.sample(model.decode(z).double(), noise_rng).double()
+    usual = ~unusual_rows(model, x, make_bank(model, 0))
+    return z[usual], x[usual]
 
 
 def _missed_share(model: RoundtripModel, z: Tensor, x: Tensor) -> float:
@@ -325,7 +337,7 @@ def by_nets(
         # New points: an estimate by those that the proposal was fitted to would be biased.
         keys = row_keys(x[rows].cpu().numpy(), named_seed(seed, "refitted nets"))
         second, _ = _grown_nets(model, x[rows], better, keys, variance.refined, tol)
-        second["n_evaluations"] += result["n_evaluations"][rows]
+        second["n_evaluations"] += result["n_evaluations"][rows] - 1  # the encoder is called once
         for name, values in second.items():
             result[name][rows] = values
     return result

@@ -1,4 +1,4 @@
-"""`PreparedModel`: a model with a cache of its banks, conditional models and net variance."""
+"""`PreparedModel`: a model with what scoring measures of it once, and a cache of its banks."""
 
 from collections import OrderedDict
 from typing import Any

@@ -1,10 +1,10 @@
 """Adaptive importance sampling: eq. (5) with a proposal fitted to each row, up to a tolerance.
 
 The proposal of a row is a mixture of Student t components. With an encoder that gives a posterior,
-they lie around that posterior, and around the best of a bank of prior draws if the posterior looks
-wrong. Otherwise they lie around maxima of p(x, z), found from H(x) and from the bank, because the
-posterior of an adversarially trained G often has several modes and H gives only one. The prior is
-always a component, so that the weights are bounded.
+they lie around that posterior, around one that is refined for the row, and around the best of a
+bank of prior draws if the posterior looks wrong. Otherwise they lie around maxima of p(x, z), found
+from H(x) and from the bank, because the posterior of an adversarially trained G often has several
+modes and H gives only one. The prior is always a component, so that the weights are bounded.
 
 Draws come in rounds. While the weights are uneven, the mixture is refitted to all draws so far and
 tested by a new trial round. Once the weights are even enough, the trial gives the number of draws

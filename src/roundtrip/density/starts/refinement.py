@@ -91,7 +91,8 @@ def refined(
     evaluations = torch.zeros_like(rows)
     for iteration in range(MOST_ITERATIONS):
         noise = _normal_draws(model.latent_dim)[iteration * n : (iteration + 1) * n].to(x.device)
-        z = mean[rows, None] + noise @ factor[rows].mT
+        # A product per row here and below, which does not depend on the number of rows.
+        z = mean[rows, None] + noise.expand(len(rows), -1, -1) @ factor[rows].mT
         log_joint, gradient = _with_gradients(model, x[rows], z)
         evaluations[rows] += GRADIENT_EVALUATIONS * n
         log_weights = log_joint + 0.5 * noise.square().sum(-1)
@@ -137,7 +138,8 @@ def _regression(
     ridge = torch.full_like(inputs[0], RIDGE)
     ridge[0] = 1e-6  # the mean is as free as the draws allow
     # What the present Gaussian, with slopes -noise, does not explain.
-    found = torch.linalg.solve(weighted @ inputs + ridge.diag(), weighted @ (slopes + noise))
+    squares = weighted @ inputs.expand(len(weights), -1, -1) + ridge.diag()
+    found = torch.linalg.solve(squares, weighted @ (slopes + noise))
     identity = torch.eye(dim, dtype=noise.dtype, device=noise.device)
     precision = identity - _symmetric(found[:, 1:])
     return _gaussian_of(precision, found[:, 0], PRECISIONS, LONGEST_STEP, rate)
@@ -189,10 +191,11 @@ def refined_by_values(
     inputs = torch.cat([torch.ones_like(units[..., :1]), units, products], dim=-1)
     weights = n * torch.softmax(0.5 * log_weights, dim=1).nan_to_num(nan=1 / n)
     # The farthest draws, from the tails of the proposal, say nothing about the middle.
-    weights = torch.where(squared < dim + FARTHEST * math.sqrt(2 * dim), weights, 0.0)
+    near = squared < dim + FARTHEST * math.sqrt(2 * dim)
+    weights = torch.where(near, weights, 0.0)
     weighted = inputs.mT * weights[:, None]
     # What the present Gaussian does not explain, up to a constant.
-    rest = log_joint + 0.5 * squared
+    rest = torch.where(near, log_joint + 0.5 * squared, -math.inf)
     rest = (rest - rest.amax(dim=1, keepdim=True)).clamp_min(-LARGEST_FALL).nan_to_num()
     ridge = torch.full_like(inputs[0, 0], VALUES_RIDGE)
     ridge[0] = 1e-6
@@ -230,12 +233,9 @@ def _normal_draws(dim: int) -> Tensor:
 
 
 def _changed(factor: Tensor, width: Tensor) -> Tensor:
-    """Return Cholesky factors of Gaussians with covariance `width` in units of the present ones.
-
-    A factor whose new covariance is numerically singular stays as it is.
-    """
-    new, failed = torch.linalg.cholesky_ex(_symmetric(factor @ width @ factor.mT))
-    return torch.where((failed > 0)[:, None, None], factor, new)
+    """Return Cholesky factors of Gaussians with covariance `width` in units of the present ones."""
+    new, failed = torch.linalg.cholesky_ex(width)
+    return torch.where((failed > 0)[:, None, None], factor, factor @ new)
 
 
 def _symmetric(matrices: Tensor) -> Tensor:
