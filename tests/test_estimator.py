@@ -178,6 +178,21 @@ def test_samples_follow_the_density(fitted):
     assert error < 0.05
 
 
+def test_samples_do_not_pile_up_at_the_ends_of_rounded_columns():
+    """With noise as wide as the column, a third of the draws lie below its smallest value."""
+    X = np.round(np.random.RandomState(0).exponential(size=(400, 2)), 1)
+    X[::2, 1] += 0.0123456 * np.random.RandomState(1).uniform(size=200)  # partly rounded
+    settings = TINY | {"noise": Isotropic(sigma=1.0), "random_state": 0}
+    est = Roundtrip(**settings).fit(X)
+    spread, samples = (
+        est.sample(2000, random_state=0, rounded=rounded) for rounded in (False, True)
+    )
+    assert (spread < X.min(axis=0) - 0.1).mean() > 0.1
+    assert (samples >= X.min(axis=0)).all()
+    assert (samples <= X.max(axis=0)).all()
+    assert ((samples == X.min(axis=0)).mean(axis=0) < 0.1).all()
+
+
 def test_fitted_density_integrates_to_one(fitted):
     grid = np.linspace(-5, 5, 48)
     points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)

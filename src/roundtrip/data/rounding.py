@@ -105,10 +105,10 @@ class Rounding:
     def rounded(self, values: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Round generated values so that they look like those of fit.
 
-        If all values of fit were rounded, each value becomes the nearest rounded value within the
-        range of fit. If only a share was, a value that lies where fitting spreads rounded values
-        becomes the nearest rounded value with probability `near_share`; other values stay exact, up
-        to the decimal digits of fit.
+        Values beyond the range of fit become its ends. If all values of fit were rounded, each
+        value becomes the nearest rounded value. If only a share was, a value that lies where
+        fitting spreads rounded values becomes the nearest rounded value with probability
+        `near_share`; other values stay exact, up to the decimal digits of fit.
 
         Parameters
         ----------
@@ -124,14 +124,27 @@ class Rounding:
         """
         if self.step == 0:
             return values
+        values = np.clip(values, self.low, self.high)
         if self.share == 1:
-            return self.nearest(np.clip(values, self.low, self.high))[0]
+            return self.nearest(values)[0]
         nearest, widths = self.nearest(values)
         near = np.abs(values - nearest) <= widths / 2
         near &= (nearest >= self.low - self.tolerance) & (nearest <= self.high + self.tolerance)
         chosen = rng.random_sample(len(values)) < self.near_share
         exact = values if self.exact_decimals is None else np.round(values, self.exact_decimals)
         return np.where(near & chosen, nearest, exact)
+
+    def outside(self, values: np.ndarray) -> np.ndarray:
+        """Return which generated values no rounded value of fit stands for, `(rows,)`.
+
+        They lie more than half a step, or half the width of the nearest repeated value, beyond the
+        range of fit.
+        """
+        if self.step == 0:
+            return np.zeros(len(values), dtype=bool)
+        ends = np.array([self.low, self.high])
+        below, above = self.nearest(ends)[1] / 2
+        return (values < self.low - below) | (values > self.high + above)
 
     def learned_near_share(self, values: np.ndarray, counts: np.ndarray) -> Self:
         """Return the rounding with the `near_share` of distinct values and their counts."""

@@ -194,6 +194,24 @@ class Schema:
         """Convert `(rows, features)` in scaled units to flat rows in the user's units."""
         return self.scaling.undo(x.double().cpu().numpy())
 
+    def outside(self, x: Tensor) -> Tensor:
+        """Return which rows in scaled units leave the range of fit in a rounded column, `(rows,)`.
+
+        Parameters
+        ----------
+        x : Tensor of shape (rows, features)
+            Rows in scaled units.
+
+        Returns
+        -------
+        Tensor
+            A mask.
+        """
+        rows = np.zeros(len(x), dtype=bool)
+        for column, values in zip(self.rounding, self.values(x).T, strict=False):
+            rows |= column.outside(values)
+        return torch.from_numpy(rows).to(x.device)
+
     def table(
         self, x: Tensor, rng: np.random.RandomState | None = None
     ) -> np.ndarray | pd.DataFrame:
