@@ -127,8 +127,10 @@ def _regression(
 
     Returns
     -------
-    mean, covariance : Tensor
-        `(rows, dim)` and `(rows, dim, dim)`.
+    mean : Tensor
+        `(rows, dim)`.
+    covariance : Tensor
+        `(rows, dim, dim)`.
     """
     n, dim = noise.shape
     slopes = slopes.clamp(-LARGEST_GRADIENT, LARGEST_GRADIENT).nan_to_num()
@@ -180,8 +182,10 @@ def refined_by_values(
 
     Returns
     -------
-    mean, factor : Tensor
-        The fitted Gaussians.
+    mean : Tensor
+        Means of the fitted Gaussians, `(rows, dim)`.
+    factor : Tensor
+        Their Cholesky factors, `(rows, dim, dim)`.
     """
     n, dim = z.shape[1:]
     units = torch.linalg.solve_triangular(factor, (z - mean[:, None]).mT, upper=False).mT
