@@ -15,7 +15,7 @@ from roundtrip.model.networks import Sizes
 from roundtrip.parameters import Seeds
 from roundtrip.training.batches import Batches
 from roundtrip.training.checkpoint import Checkpoint
-from roundtrip.training.data import FittingData
+from roundtrip.training.data import FittingData, columns_of
 from roundtrip.training.loop import train
 from roundtrip.training.objective import FitOptions, Objective, TrainingStreams, Validator
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
@@ -189,7 +189,7 @@ def restored_model(
     """Rebuild a trained model from its state dict, on the CPU."""
     shape = None if schema.images is None else schema.images.shape
     model = build_model(
-        Sizes(schema.features, latent_dim, schema.context_dim, shape),
+        Sizes(schema.features, latent_dim, schema.context_dim, shape, columns_of(schema)),
         network=options.network,
         noise=options.noise,
         prior=options.prior,
@@ -213,7 +213,8 @@ def _take_weights(model: RoundtripModel, start: RoundtripModel) -> None:
     """
     own = model.state_dict()
     fixed = {name for name, weights in model.named_parameters() if not weights.requires_grad}
-    fixed |= {"noise.floor", "noise.widening", "noise.sharpness"}
+    parts = ("floor", "widening", "sharpness")
+    fixed |= {name for name in own if name.startswith("noise.") and name.endswith(parts)}
     state = {name: own[name] for name in fixed if name in own}
     for name, weights in start.state_dict().items():
         if name not in state and (name in own or not name.startswith("prior.")):

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from roundtrip.model.noise.base import Noise, ObservationModel, normal
+from roundtrip.model.noise.base import Noise, ObservationModel, gumbel_argmax, normal
 from roundtrip.model.noise.gaussian import inverse_softplus
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
@@ -303,7 +303,7 @@ class MixtureNoise(ObservationModel):
         """Choose a component by its weight and draw from it; `(rows, features)`."""
         logits, mean, sigma = self._split(outputs)
         like = mean[..., 0]
-        chosen = _categorical(logits, rng)
+        chosen = gumbel_argmax(logits, rng)
         which = chosen.clamp_max(self.moving - 1)[..., None]
         gaussian = mean.gather(-1, which)[..., 0]
         gaussian = gaussian + sigma.gather(-1, which)[..., 0] * normal(like, rng)
@@ -345,10 +345,3 @@ class MixtureNoise(ObservationModel):
     def _box_shape(self) -> tuple[Tensor, Tensor]:
         """Return half-widths and softness of the boxes, `(features, fixed)`."""
         return self.log_widths.exp() + self.floor, self.log_softness.exp() + self.floor / 4
-
-
-def _categorical(logits: Tensor, rng: torch.Generator) -> Tensor:
-    """Draw an index along the last axis for every entry of the others, by the Gumbel trick."""
-    level = torch.rand(logits.shape, generator=rng, dtype=torch.float64)
-    gumbel = -torch.log(-torch.log(level.clamp(1e-300, 1 - 1e-16)))
-    return (logits.double() + gumbel.to(logits.device)).argmax(dim=-1)

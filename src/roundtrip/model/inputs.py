@@ -1,0 +1,97 @@
+"""`RowInputs`: rows with categories and missing cells as inputs of the encoder."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot, pad
+
+from roundtrip.model.columns import Columns
+
+LEVEL_HEIGHT = 2.0
+"""Input of the level that a row has; other levels are 0. A level with half of the rows then has
+unit variance, as standardised numbers have."""
+
+SMALLEST_QUANTILE = 1e-3
+"""Levels beyond it have the same score as at it."""
+
+
+class RowInputs(nn.Module):
+    """Numbers, an input per level of a category, scores of ordered ones, masks of missing cells.
+
+    The inputs of a missing cell are 0. For features that were incomplete in training, a further
+    input is 1 where the cell is missing, so that the encoder can tell it from an average value.
+
+    Parameters
+    ----------
+    columns : Columns
+        Kinds of the features.
+
+    Attributes
+    ----------
+    width : int
+        Number of inputs.
+    described : int
+        Number of inputs that describe values; the others, the masks, follow them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from roundtrip.model.columns import Columns, Levels
+    >>> colour = Levels(2, ordered=False, reserved=0.0, frequencies=(0.5, 0.5))
+    >>> inputs = RowInputs(Columns((None, colour), (True, False)))
+    >>> inputs(torch.tensor([[1.5, 0.0], [torch.nan, 1.0]])).tolist()
+    [[1.5, 2.0, 0.0, 0.0], [0.0, 0.0, 2.0, 1.0]]
+    """
+
+    numbers: Tensor
+    ordered: Tensor
+    incomplete: Tensor
+    scores: Tensor
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__()
+        self._categories = columns.categories
+        self._counts = [each.count for each in columns.levels_of(columns.categories)]
+        self.described = len(columns.numbers) + sum(self._counts) + len(columns.ordered)
+        incomplete = [place for place, each in enumerate(columns.incomplete) if each]
+        self.width = self.described + len(incomplete)
+        for name, places in (
+            ("numbers", columns.numbers),
+            ("ordered", columns.ordered),
+            ("incomplete", incomplete),
+        ):
+            self.register_buffer(name, torch.tensor(places).long(), persistent=False)
+        scores = [normal_scores(each.frequencies) for each in columns.levels_of(columns.ordered)]
+        # Behind the levels a zero, for unknown levels and missing cells.
+        most = max(map(len, scores), default=0) + 1
+        table = torch.stack([*(pad(each, (0, most - len(each))) for each in scores)]) if scores else torch.empty(0, 1)
+        self.register_buffer("scores", table, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `(rows, features)` to `(rows, width)`."""
+        parts = [x[..., self.numbers].nan_to_num(nan=0.0)]
+        for place, count in zip(self._categories, self._counts, strict=True):
+            # Unknown levels and missing cells are the last class, which is dropped.
+            level = x[..., place].nan_to_num(nan=count).clamp(0, count).long()
+            parts.append(LEVEL_HEIGHT * one_hot(level, count + 1)[..., :-1].to(x.dtype))
+        if len(self.ordered):
+            most = self.scores.shape[1] - 1
+            level = x[..., self.ordered].nan_to_num(nan=most).clamp(0, most).long()
+            feature = torch.arange(len(self.ordered), device=x.device).expand_as(level)
+            parts.append(self.scores[feature, level].to(x.dtype))
+        parts.append(x[..., self.incomplete].isnan().to(x.dtype))
+        return torch.cat(parts, dim=-1)
+
+
+def normal_scores(frequencies: Sequence[float]) -> Tensor:
+    """Return the normal quantile of the middle of each level of an ordered category.
+
+    Examples
+    --------
+    >>> normal_scores([0.25, 0.5, 0.25]).round(decimals=2).tolist()
+    [-1.149999976158142, 0.0, 1.149999976158142]
+    """
+    share = torch.tensor(frequencies, dtype=torch.float64)
+    middle = share.cumsum(0) - share / 2
+    return torch.special.ndtri(middle.clamp(SMALLEST_QUANTILE, 1 - SMALLEST_QUANTILE)).float()
