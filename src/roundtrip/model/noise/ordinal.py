@@ -87,12 +87,13 @@ class OrdinalNoise(ObservationModel):
 
     def log_prob_of_terms(self, outputs: Tensor, terms: tuple[Tensor, ...]) -> Tensor:
         """Return log p(x_j | z), `(..., features)`, in the precision of `outputs`."""
-        low, high, fixed = (term.to(outputs.dtype) for term in terms)
+        gap = terms[1] - terms[0]  # before rounding: neighbours may be close to each other
+        low, high, gap, fixed = (term.to(outputs.dtype) for term in (*terms[:2], gap, terms[2]))
         log_share, location, scale = self._split(outputs)
         upper = (high[..., None] - location) / scale
         lower = (low[..., None] - location) / scale
         # σ(b) - σ(a) = σ(b) σ(-a) (1 - e^(a-b)), which is precise for all b > a.
-        log_between = logsigmoid(upper) + logsigmoid(-lower) + _log_one_minus_exp(upper - lower)
+        log_between = logsigmoid(upper) + logsigmoid(-lower) + _log_one_minus_exp(gap[..., None] / scale)
         result = torch.logsumexp(log_share + log_between, dim=-1)
         result = result + self.log_known.to(outputs.dtype)
         return torch.where(fixed.isnan(), result, fixed)
