@@ -65,7 +65,11 @@ class RowInputs(nn.Module):
         scores = [normal_scores(each.frequencies) for each in columns.levels_of(columns.ordered)]
         # Behind the levels a zero, for unknown levels and missing cells.
         most = max(map(len, scores), default=0) + 1
-        table = torch.stack([*(pad(each, (0, most - len(each))) for each in scores)]) if scores else torch.empty(0, 1)
+        table = (
+            torch.stack([*(pad(each, (0, most - len(each))) for each in scores)])
+            if scores
+            else torch.empty(0, 1)
+        )
         self.register_buffer("scores", table, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -177,7 +177,9 @@ class FittingData:
 
     def sizes(self, latent_dim: int) -> Sizes:
         """Return the sizes that networks for these rows need."""
-        return Sizes(self.features, latent_dim, self.training.context_dim, self.image_shape, self.columns)
+        return Sizes(
+            self.features, latent_dim, self.training.context_dim, self.image_shape, self.columns
+        )
 
     @property
     def noise_floor(self) -> Tensor:

@@ -90,10 +90,7 @@ class MixedNoise(ObservationModel):
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return log p(x_j | z), 0 for missing cells; differentiable in `outputs`."""
-        parts = [
-            model.log_prob(part, values)
-            for model, part, values in self._by_kind(outputs, x)
-        ]
+        parts = [model.log_prob(part, values) for model, part, values in self._by_kind(outputs, x)]
         return self._joined(parts).masked_fill(x.isnan(), 0.0)
 
     def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -120,7 +117,9 @@ class MixedNoise(ObservationModel):
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Draw all features."""
         parts = outputs.split(self._sizes, dim=-1)
-        return self._joined([m.sample(part, rng) for m, part in zip(self.kinds, parts, strict=True)])
+        return self._joined(
+            [m.sample(part, rng) for m, part in zip(self.kinds, parts, strict=True)]
+        )
 
     def linear_outputs(self) -> LinearOutputs:
         """Return how G starts if it is linear.

@@ -93,7 +93,9 @@ class OrdinalNoise(ObservationModel):
         upper = (high[..., None] - location) / scale
         lower = (low[..., None] - location) / scale
         # σ(b) - σ(a) = σ(b) σ(-a) (1 - e^(a-b)), which is precise for all b > a.
-        log_between = logsigmoid(upper) + logsigmoid(-lower) + _log_one_minus_exp(gap[..., None] / scale)
+        log_between = (
+            logsigmoid(upper) + logsigmoid(-lower) + _log_one_minus_exp(gap[..., None] / scale)
+        )
         result = torch.logsumexp(log_share + log_between, dim=-1)
         result = result + self.log_known.to(outputs.dtype)
         return torch.where(fixed.isnan(), result, fixed)
