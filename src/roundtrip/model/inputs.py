@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
+from torch.nn.utils.rnn import pad_sequence
 
 from roundtrip.model.columns import Columns
 
@@ -64,12 +65,7 @@ class RowInputs(nn.Module):
             self.register_buffer(name, torch.tensor(places).long(), persistent=False)
         scores = [normal_scores(each.frequencies) for each in columns.levels_of(columns.ordered)]
         # Behind the levels a zero, for unknown levels and missing cells.
-        most = max(map(len, scores), default=0) + 1
-        table = (
-            torch.stack([*(pad(each, (0, most - len(each))) for each in scores)])
-            if scores
-            else torch.empty(0, 1)
-        )
+        table = pad_sequence([pad(each, (0, 1)) for each in scores], True) if scores else None
         self.register_buffer("scores", table, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -80,8 +76,8 @@ class RowInputs(nn.Module):
             level = x[..., place].nan_to_num(nan=count).clamp(0, count).long()
             parts.append(LEVEL_HEIGHT * one_hot(level, count + 1)[..., :-1].to(x.dtype))
         if len(self.ordered):
-            most = self.scores.shape[1] - 1
-            level = x[..., self.ordered].nan_to_num(nan=most).clamp(0, most).long()
+            last = self.scores.shape[1] - 1
+            level = x[..., self.ordered].nan_to_num(nan=last).clamp(0, last).long()
             feature = torch.arange(len(self.ordered), device=x.device).expand_as(level)
             parts.append(self.scores[feature, level].to(x.dtype))
         parts.append(x[..., self.incomplete].isnan().to(x.dtype))

@@ -124,7 +124,8 @@ class MixedNoise(ObservationModel):
     def linear_outputs(self) -> LinearOutputs:
         """Return how G starts if it is linear.
 
-        Numbers come first among the inputs of H, then the levels of categories and the scores of ordered ones.
+        Numbers come first among the inputs of H, then the levels of categories, then the scores of
+        ordered ones.
         """
         numbers = len(self.columns.numbers)
         outputs, inputs = list(range(numbers)), list(range(numbers))
