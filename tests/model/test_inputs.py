@@ -57,3 +57,18 @@ def test_a_cell_that_is_missing_does_not_enter_the_encoder():
     x = torch.tensor([[1.0, 0.0, 0.0]])
     missing = torch.tensor([[1.0, torch.nan, 0.0]])
     assert not torch.equal(model.encode(x), model.encode(missing))  # the mask says so
+
+
+def test_rows_get_the_missing_cells_of_training_rows():
+    inputs = RowInputs(COLUMNS)
+    training = torch.zeros(1_000, 3)
+    training[:300, 0] = torch.nan
+    training[200:500, 1] = torch.nan
+    inputs.learn_patterns(training[torch.randperm(1_000, generator=torch.Generator().manual_seed(0))])
+    x = inputs.as_observed(torch.zeros(20_000, 3), torch.Generator().manual_seed(1))
+    share = x.isnan().double().mean(0)
+    torch.testing.assert_close(share, torch.tensor([0.3, 0.3, 0.0]).double(), atol=0.06, rtol=0)
+    both = x.isnan()[:, :2].all(1).double().mean().item()
+    assert 0.05 < both < 0.16
+    assert inputs.known_pattern(x).all()
+    assert not inputs.known_pattern(torch.tensor([[0.0, 0.0, torch.nan]])).any()

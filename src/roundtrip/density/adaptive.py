@@ -87,8 +87,8 @@ def adaptive(
         left = torch.ones_like(unusual)
         affordable = max_evaluations >= smallest + MOST_NET_EVALUATIONS
         if affordable and prepared.nets and prepared.net_variance.is_finite:
-            # Nets were measured on complete rows.
-            known = ~unusual & ~x.isnan().any(dim=1)
+            # Nets were measured on rows with cells missing as in training.
+            known = ~unusual & model.knows_pattern(x)
             columns = _by_nets(prepared, x, known, request, progress, task)
             spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
         for kind in (unusual, ~unusual):
@@ -129,7 +129,7 @@ def _by_nets(
     progress: Progress,
     task: TaskID,
 ) -> dict[str, Tensor]:
-    """Estimate complete usual rows by nets; all others count as not converged."""
+    """Estimate the usual rows by nets; all others count as not converged."""
     rows_of_x = torch.arange(len(x), device=x.device)
     columns = {
         "converged": torch.zeros_like(usual),

@@ -118,7 +118,9 @@ def mean_log_density(
     row_tol = math.sqrt(goal / counts.square().sum().item())
     by_nets = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     if row_tol >= ROUGH_ROW_TOL and prepared.nets and prepared.net_variance.is_finite:
-        by_nets = ~unusual_rows(prepared.model, x, prepared.bank(seed)) & ~x.isnan().any(dim=1)
+        by_nets = ~unusual_rows(
+            prepared.model, x, prepared.bank(seed)
+        ) & prepared.model.knows_pattern(x)
     parts = []
     if not by_nets.all():
         rest = adaptive(

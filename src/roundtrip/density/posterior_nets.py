@@ -268,6 +268,7 @@ def _usual_samples(model: RoundtripModel, rows: int) -> tuple[Tensor, Tensor]:
     z = model.prior.sample(rows, rng).to(model.device)
     noise_rng = torch.Generator().manual_seed(named_seed(0, "rows for the net variance") % 2**63)
     x = model.noise.sample(model.decode(z).double(), noise_rng).double()
+    x = model.as_observed(x, noise_rng)
     usual = ~unusual_rows(model, x, make_bank(model, 0))
     return z[usual], x[usual]
 

@@ -13,6 +13,9 @@ LEVEL_HEIGHT = 2.0
 """Input of the level that a row has; other levels are 0. A level with half of the rows then has
 unit variance, as standardised numbers have."""
 
+KEPT_PATTERNS = 512
+"""Training rows whose missing cells are kept."""
+
 SMALLEST_QUANTILE = 1e-3
 """Levels beyond it have the same score as at it."""
 
@@ -49,6 +52,7 @@ class RowInputs(nn.Module):
     ordered: Tensor
     incomplete: Tensor
     scores: Tensor
+    patterns: Tensor
 
     def __init__(self, columns: Columns) -> None:
         super().__init__()
@@ -67,6 +71,25 @@ class RowInputs(nn.Module):
         # Behind the levels a zero, for unknown levels and missing cells.
         table = pad_sequence([pad(each, (0, 1)) for each in scores], True) if scores else None
         self.register_buffer("scores", table, persistent=False)
+        patterns = torch.zeros(KEPT_PATTERNS, len(columns.levels), dtype=torch.bool)
+        self.register_buffer("patterns", patterns)
+
+    def learn_patterns(self, x: Tensor) -> None:
+        """Keep which cells of some rows are missing; rows come in random order."""
+        self.patterns.copy_(x.isnan()[torch.arange(KEPT_PATTERNS) % len(x)])
+
+    def as_observed(self, x: Tensor, rng: torch.Generator) -> Tensor:
+        """Return rows with cells missing as in training rows; `rng` is on the CPU."""
+        if not len(self.incomplete):
+            return x
+        which = torch.randint(KEPT_PATTERNS, (len(x),), generator=rng).to(x.device)
+        return x.masked_fill(self.patterns[which], torch.nan)
+
+    def known_pattern(self, x: Tensor) -> Tensor:
+        """Return which rows miss no other cells than training rows do, `(rows,)`."""
+        complete = torch.ones(x.shape[1], dtype=torch.bool, device=x.device)
+        complete[self.incomplete] = False
+        return ~(x.isnan() & complete).any(dim=1)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(rows, features)` to `(rows, width)`."""

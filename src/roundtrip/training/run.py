@@ -122,6 +122,8 @@ def fit_model(
         floor=data.noise_floor.cpu() if objective.learns_noise else None,
         rng=streams.weights,
     ).to(device)
+    if model.inputs is not None:
+        model.inputs.learn_patterns(data.training.x)
     if start is not None:
         _take_weights(model, start)
     elif has_linear_start(model):
@@ -213,8 +215,8 @@ def _take_weights(model: RoundtripModel, start: RoundtripModel) -> None:
     """
     own = model.state_dict()
     fixed = {name for name, weights in model.named_parameters() if not weights.requires_grad}
-    parts = ("floor", "widening", "sharpness")
-    fixed |= {name for name in own if name.startswith("noise.") and name.endswith(parts)}
+    parts = ("floor", "widening", "sharpness", "patterns")
+    fixed |= {name for name in own if name.endswith(parts)}
     state = {name: own[name] for name in fixed if name in own}
     for name, weights in start.state_dict().items():
         if name not in state and (name in own or not name.startswith("prior.")):
