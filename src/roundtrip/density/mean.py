@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, NET_ROWS_PER_CHUNK, adaptive
+from roundtrip.density.encoder_proposal import EncoderProposal, net_log_weights
 from roundtrip.density.nets import uniform_of_keys
-from roundtrip.density.posterior_nets import EncoderProposal, net_log_weights
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_keys
 from roundtrip.density.result import DensityEstimate
