@@ -47,13 +47,13 @@ class CategoricalNoise(ObservationModel):
         self.n_outputs = sum(self.sizes)
         frequencies = torch.tensor([f for each in levels for f in each.frequencies])
         logits = frequencies.clamp_min(SMALLEST_FREQUENCY).log()
-        self.register_buffer("first_logits", logits)
+        self.register_buffer("first_logits", logits, persistent=False)
         counts = torch.tensor(self.sizes, dtype=torch.int64)
         self.register_buffer("counts", counts, persistent=False)
         self.register_buffer("offsets", counts.cumsum(0) - counts, persistent=False)
         reserved = torch.tensor([each.reserved for each in levels], dtype=torch.float64)
-        self.register_buffer("log_known", torch.log1p(-reserved))
-        self.register_buffer("log_reserved", reserved.log())
+        self.register_buffer("log_known", torch.log1p(-reserved), persistent=False)
+        self.register_buffer("log_reserved", reserved.log(), persistent=False)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return log p(x_j | z); 0 for missing cells, which are NaN."""

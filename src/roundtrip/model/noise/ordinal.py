@@ -61,12 +61,12 @@ class OrdinalNoise(ObservationModel):
             share = torch.tensor(each.frequencies, dtype=torch.float64) + SMALLEST_FREQUENCY
             row[0] = -BEYOND
             row[1 : each.count] = torch.logit(share.cumsum(0)[:-1] / share.sum())
-        self.register_buffer("thresholds", thresholds)
+        self.register_buffer("thresholds", thresholds, persistent=False)
         counts = torch.tensor(self.sizes, dtype=torch.int64)
         self.register_buffer("counts", counts, persistent=False)
         reserved = torch.tensor([each.reserved for each in levels], dtype=torch.float64)
-        self.register_buffer("log_known", torch.log1p(-reserved))
-        self.register_buffer("log_reserved", reserved.log())
+        self.register_buffer("log_known", torch.log1p(-reserved), persistent=False)
+        self.register_buffer("log_reserved", reserved.log(), persistent=False)
         self.register_buffer("first_locations", torch.tensor(FIRST_LOCATIONS), persistent=False)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
