@@ -31,6 +31,7 @@ def frame(rng):
 def test_samples_look_like_the_table(frame, rng):
     schema, rows = fitted(frame)
     far = rows.x + 3 * torch.from_numpy(rng.normal(size=rows.x.shape))
+    far[:, schema.is_category] = rows.x[:, schema.is_category]  # places of levels
     table = schema.table(far, np.random.RandomState(0))
     assert table.dtypes.tolist() == frame.dtypes.tolist()
     for name in frame:
@@ -43,7 +44,9 @@ def test_samples_look_like_the_table(frame, rng):
         table["tenths"], np.round(table["tenths"].astype(float), 1).astype(np.float32)
     )
     np.testing.assert_allclose(table["exact"], schema.table(far)["exact"])
-    assert (schema.table(far).dtypes == np.float64).all()  # without rounding
+    spread = schema.table(far)  # without rounding
+    assert spread.pop("flag").dtype == bool
+    assert (spread.dtypes == np.float64).all()
 
 
 @pytest.mark.parametrize("kind", ["int64", "uint8", "bool", "float32", "float64", "int16"])
@@ -70,6 +73,6 @@ def test_schemas_survive_files(frame):
     schema, rows = fitted(frame)
     again = Schema.from_file(*schema.file_parts())
     assert again.rounding == schema.rounding
-    assert again.types == schema.types
+    assert (again.form, again.kinds) == (schema.form, schema.kinds)
     tables = [each.table(rows.x, np.random.RandomState(0)) for each in (again, schema)]
     pd.testing.assert_frame_equal(*tables)

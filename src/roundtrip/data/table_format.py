@@ -1,17 +1,26 @@
 """`TableFormat`: the library, labels and kinds of columns of a table, and its conversion."""
 
-import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-import pyarrow
 
+from roundtrip.data.column_types import number_type
+from roundtrip.data.context import check_label
 from roundtrip.data.inference import Override, inferred
-from roundtrip.data.kinds import Column, NumberColumn, restored_column
+from roundtrip.data.kinds import CategoryColumn, Column, NumberColumn
+from roundtrip.data.libraries import arrow_schema, as_frame, as_library
+from roundtrip.data.times import TimeColumn
+
+KINDS: dict[str, type[Column]] = {
+    "number": NumberColumn,
+    "category": CategoryColumn,
+    "date": TimeColumn,
+    "duration": TimeColumn,
+}
 
 
 @dataclass(frozen=True)
@@ -20,36 +29,34 @@ class TableFormat:
 
     Attributes
     ----------
-    library : {"numpy", "pandas", "polars", "pyarrow", "other"}
-        Library of the table of fit; "other" for lists.
+    library : str
+        Library of the table of fit: "numpy" for arrays and lists, "pandas", "polars", "pyarrow".
     labels : list or None
         Labels of the columns; None for arrays.
     columns : tuple of Column
         The columns.
-    arrow_schema : str or None, default=None
+    types : str or None, default=None
         Types of a table that is not pandas', as Arrow writes them, in base 64.
 
     Examples
     --------
     >>> table = pd.DataFrame({"size": [1.5, None], "colour": ["red", "blue"]})
-    >>> form, values = TableFormat.learned(table, None)
+    >>> form, cells = TableFormat.learned(table, None)
     >>> [str(column) for column in form.columns]
     ['number', "category of 2 levels: 'blue', 'red'"]
-    >>> values.tolist()
+    >>> cells.to_numpy().tolist()
     [[1.5, 1.0], [nan, 0.0]]
-    >>> form.table(values).equals(table)
+    >>> form.table(cells.to_numpy()).equals(table)
     True
     """
 
     library: str
     labels: list[Any] | None
     columns: tuple[Column, ...]
-    arrow_schema: str | None = None
+    types: str | None = None
 
     @classmethod
-    def learned(
-        cls, X: Any, overrides: Mapping[Any, Override] | None
-    ) -> tuple[Self, np.ndarray | Any]:
+    def learned(cls, X: Any, overrides: Mapping[Any, Override] | None) -> tuple[Self, Any]:
         """Learn the kinds of columns of a table.
 
         Parameters
@@ -61,177 +68,212 @@ class TableFormat:
 
         Returns
         -------
-        format : TableFormat
+        form : TableFormat
             The format.
-        values : numpy.ndarray or object
-            `(rows, columns)` float64 with NaN for missing cells; X itself if it is an array of
-            numbers, which is not checked here.
+        cells : object
+            Numbers to check and convert: a DataFrame of float64, an array of float64, or `X` if it
+            is an array of numbers or no table.
         """
-        library, frame = as_frame(X)
         overrides = dict(overrides or {})
-        if frame is None:
-            array = np.asarray(X)
-            dtype = str(array.dtype) if array.dtype.kind in "biuf" else "float64"
-            places = range(array.shape[1] if array.ndim == 2 else 0)
-            _check_labels(overrides, list(places))
-            kinds = [
-                inferred(pd.Series(array[:, place], name=place), overrides[place])
-                if place in overrides
-                else NumberColumn(dtype)
-                for place in places
-            ]
-            form = cls("numpy" if isinstance(X, np.ndarray) else "other", None, tuple(kinds))
-            return form, form.values(X) if overrides else X
-        labels = list(frame.columns)
-        _check_unique(labels)
-        _check_labels(overrides, labels)
+        library, frame = as_frame(X)
+        if frame is None and not overrides and _are_plain(X):
+            array = np.asarray(X)  # of numbers, or refused by the check that follows
+            features = array.shape[1] if array.ndim == 2 else 0
+            dtype = number_type(str(array.dtype)) if isinstance(X, np.ndarray) else "float64"
+            return cls("numpy", None, (NumberColumn(dtype),) * features), X
+        table = _frame_of_array(X) if frame is None else frame
+        labels = list(table.columns)
+        for place, label in enumerate(labels):
+            if label in labels[:place]:
+                raise ValueError(f"the table has several columns named {label!r}; rename them")
+        unknown = [label for label in overrides if label not in labels]
+        if unknown:
+            raise ValueError(
+                f"columns= names {', '.join(map(repr, unknown))}, but the table has no such column"
+            )
         columns = []
-        for label in labels:
-            with _naming(label):
-                columns.append(inferred(frame[label], overrides.get(label)))
-        form = cls(library, labels, tuple(columns), _arrow_schema(X))
-        return form, form.values(X)
+        for place, label in enumerate(labels):
+            with naming(label):
+                columns.append(inferred(table.iloc[:, place], overrides.get(label)))
+        if frame is None:
+            form = cls("numpy", None, tuple(columns))
+        else:
+            form = cls(library, labels, tuple(columns), arrow_schema(X))
+        return form, form.cells(X)
 
     @property
     def is_plain(self) -> bool:
         """Whether all columns are numbers."""
         return all(column.kind == "number" for column in self.columns)
 
-    def values(self, X: Any) -> np.ndarray | Any:
-        """Convert a table like that of fit to `(rows, columns)` float64, NaN for missing cells.
+    def cells(self, X: Any) -> Any:
+        """Convert the cells of a table like that of fit to numbers, NaN for missing cells.
 
-        Labels are not checked. An array of numbers is returned as it is.
+        Parameters
+        ----------
+        X : DataFrame of any library, array or nested list
+            The table. Its labels are not checked; its columns are those of fit by their places.
+
+        Returns
+        -------
+        object
+            As in `learned`.
         """
         _, frame = as_frame(X)
-        if frame is None:
-            if self.is_plain:
-                return X
-            frame = pd.DataFrame(np.asarray(X, dtype=object)).infer_objects()
-            if frame.shape[1] != len(self.columns):
-                raise ValueError(
-                    f"X has {frame.shape[1]} columns, but fit had {len(self.columns)}"
-                )
-        parts = []
+        if frame is None and _are_plain(X) and (self.is_plain or np.ndim(X) != 2):
+            return X
+        table = _frame_of_array(X) if frame is None else frame
+        if table.shape[1] != len(self.columns):  # which the check that follows refuses
+            zeros = np.zeros(table.shape)
+            return zeros if frame is None else pd.DataFrame(zeros, columns=table.columns)
+        parts = np.empty(table.shape)
         for place, column in enumerate(self.columns):
-            label = frame.columns[place] if self.labels is None else self.labels[place]
-            with _naming(label):
-                parts.append(column.encoded(frame.iloc[:, place]))
-        return np.stack(parts, axis=1)
+            with naming(table.columns[place]):
+                parts[:, place] = column.encoded(table.iloc[:, place])
+        if frame is None:
+            return parts
+        return pd.DataFrame(parts, index=table.index, columns=table.columns)
 
-    def table(self, values: np.ndarray) -> Any:
-        """Convert `(rows, columns)` float64 to a table of the library and types of fit."""
-        columns = [c.decoded(v) for c, v in zip(self.columns, values.T, strict=True)]
+    def table(
+        self,
+        values: np.ndarray,
+        ranges: Sequence[tuple[float, float]] | None = None,
+        *,
+        exact: bool = True,
+    ) -> Any:
+        """Convert `(rows, columns)` float64 to a table of the library and types of fit.
+
+        Parameters
+        ----------
+        values : numpy.ndarray of shape (rows, columns)
+            Numbers, days and places of levels.
+        ranges : sequence of tuple of float, default=None
+            Smallest and largest value of each column, to which whole numbers are limited.
+        exact : bool, default=True
+            Whether columns of numbers have the types of fit; else they are float64.
+
+        Returns
+        -------
+        object
+            The table.
+        """
+        decoded = []
+        for place, column in enumerate(self.columns):
+            each = values[:, place]
+            if isinstance(column, NumberColumn):
+                column = column if exact else NumberColumn("float64")
+                if column.is_whole and ranges is not None:
+                    each = np.clip(np.rint(each), *ranges[place])
+            decoded.append(column.decoded(each))
         if self.labels is None:
-            array = np.stack([np.asarray(column) for column in columns], axis=1)
-            return array if self.library == "numpy" else array.tolist()
-        frame = pd.concat(columns, axis=1)
+            arrays = [np.asarray(column) for column in decoded]
+            if not self.is_plain and len({array.dtype.kind for array in arrays}) > 1:
+                arrays = [array.astype(object) for array in arrays]
+            return np.stack(arrays, axis=1) if arrays else values
+        frame = pd.concat(decoded, axis=1)
         frame.columns = pd.Index(self.labels)
-        return as_library(frame, self.library, self.arrow_schema)
+        return as_library(frame, self.library, self.types if exact else None)
+
+    def with_steps(self, steps: Sequence[float]) -> Self:
+        """Return the format with the rounding steps of numbers, dates and durations."""
+        columns = [
+            replace(column, step=step) if isinstance(column, NumberColumn | TimeColumn) else column
+            for column, step in zip(self.columns, steps, strict=True)
+        ]
+        return replace(self, columns=tuple(columns))
 
     def relabelled(self, X: Any) -> Self:
-        """Return the format with the labels and library of another table of the same columns."""
+        """Return the format with the labels, library and types of another table.
+
+        Parameters
+        ----------
+        X : DataFrame of any library, array or nested list
+            A table with the same columns.
+        """
         library, frame = as_frame(X)
         if frame is None:
-            return replace(self, library="numpy" if isinstance(X, np.ndarray) else "other", labels=None)
-        labels = list(frame.columns)
-        return replace(self, library=library, labels=labels, arrow_schema=_arrow_schema(X))
+            return replace(self, library="numpy", labels=None, types=None)
+        columns = [
+            replace(column, dtype=number_type(str(dtype))) if column.kind == "number" else column
+            for column, dtype in zip(self.columns, frame.dtypes, strict=True)
+        ]
+        return replace(
+            self,
+            library=library,
+            labels=list(frame.columns),
+            columns=tuple(columns),
+            types=arrow_schema(X),
+        )
 
-    def plain(self, label: Any) -> dict[str, Any]:
-        """Return the format as JSON content; `label` converts a label."""
+    def plain(self) -> dict[str, Any]:
+        """Return the format as JSON content for a model file."""
         return {
             "library": self.library,
-            "labels": None if self.labels is None else [label(each) for each in self.labels],
+            "labels": None if self.labels is None else [_plain(label) for label in self.labels],
             "columns": [column.plain() for column in self.columns],
-            "arrow_schema": self.arrow_schema,
+            "types": self.types,
         }
 
     @classmethod
-    def restored(cls, content: dict[str, Any], label: Any) -> Self:
+    def restored(cls, content: dict[str, Any]) -> Self:
         """Return the format whose `plain` content this is."""
         labels = content["labels"]
         return cls(
             content["library"],
-            None if labels is None else [label(each) for each in labels],
+            None if labels is None else [_label(each) for each in labels],
             tuple(restored_column(column) for column in content["columns"]),
-            content["arrow_schema"],
+            content["types"],
         )
 
 
-def as_frame(X: Any) -> tuple[str, pd.DataFrame | None]:
-    """Return the library of a table and the table as a pandas DataFrame; None for arrays.
+def restored_column(content: dict[str, Any]) -> Column:
+    """Return the column whose `plain` content this is.
 
     Examples
     --------
-    >>> as_frame(np.zeros((2, 2)))
-    ('numpy', None)
+    >>> restored_column({"kind": "number", "dtype": "int8", "step": 1.0})
+    NumberColumn(dtype='int8', step=1.0)
     """
-    if isinstance(X, pd.DataFrame):
-        return "pandas", X
-    if isinstance(X, np.ndarray | list | tuple):
-        return "numpy", None
+    settings = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in content.items()
+        if name != "kind"
+    }
+    return KINDS[content["kind"]](**settings)
+
+
+@contextmanager
+def naming(label: Any) -> Iterator[None]:
+    """Put the label of a column before the message of a `ValueError` of the block."""
     try:
-        table = nw.from_native(X, eager_only=True)
-    except TypeError:
-        return "other", None
-    return table.implementation.value, _from_arrow(table)
+        yield
+    except ValueError as error:
+        raise ValueError(f"column {label!r}: {error}") from error
 
 
-def _from_arrow(table: Any) -> pd.DataFrame:
-    """Convert through Arrow, whose missing cells and whole numbers pandas then keeps."""
-    frame = table.to_arrow().to_pandas(types_mapper=_nullable, date_as_object=False)
-    return pd.DataFrame(frame)
+def _are_plain(X: Any) -> bool:
+    """Whether an array or nested list holds numbers only, or is no table at all."""
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return True
+    return array.ndim != 2 or array.dtype.kind not in "OUSTMm"
 
 
-def _nullable(arrow_type: Any) -> Any:
-    """Return pandas' nullable type for whole numbers and booleans, which else become float."""
-    if pyarrow.types.is_boolean(arrow_type):
-        return pd.BooleanDtype()
-    if pyarrow.types.is_integer(arrow_type):
-        return pd.api.types.pandas_dtype(str(arrow_type).replace("i", "I").replace("u", "U"))
-    return None
+def _frame_of_array(X: Any) -> pd.DataFrame:
+    array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+    return pd.DataFrame(array).infer_objects()
 
 
-def as_library(frame: pd.DataFrame, library: str, schema: str | None) -> Any:
-    """Return a DataFrame as a table of another library, with types in the form of Arrow."""
-    if library == "pandas":
-        return frame
-    assert schema is not None
-    types = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(schema)))
-    table = pyarrow.Table.from_pandas(frame, preserve_index=False).cast(types)
-    return table if library == "pyarrow" else nw.from_arrow(table, backend=library).to_native()
+def _plain(label: Any) -> Any:
+    """Return a column label as JSON content."""
+    if isinstance(label, tuple):
+        return [_plain(part) for part in label]
+    label = label.item() if isinstance(label, np.generic) else label
+    check_label(label)
+    return label
 
 
-def _arrow_schema(X: Any) -> str | None:
-    """Return the types of a table that is not pandas' as text."""
-    if isinstance(X, pd.DataFrame):
-        return None
-    types = nw.from_native(X, eager_only=True).to_arrow().schema.remove_metadata()
-    return base64.b64encode(types.serialize().to_pybytes()).decode()
-
-
-class _naming:  # noqa: N801
-    """Puts the label of a column before the message of an error."""
-
-    def __init__(self, label: Any) -> None:
-        self.label = label
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ValueError):
-            raise ValueError(f"column {self.label!r}: {error}") from error
-
-
-def _check_unique(labels: list[Any]) -> None:
-    repeated = [label for place, label in enumerate(labels) if label in labels[:place]]
-    if repeated:
-        raise ValueError(f"the table has several columns named {repeated[0]!r}; rename them")
-
-
-def _check_labels(overrides: Mapping[Any, Any], labels: list[Any]) -> None:
-    unknown = [label for label in overrides if label not in labels]
-    if unknown:
-        raise ValueError(
-            f"columns= names {', '.join(map(repr, unknown))}, which the table does not have"
-        )
+def _label(content: Any) -> Any:
+    """Return the column label whose `_plain` content this is."""
+    return tuple(map(_label, content)) if isinstance(content, list) else content
