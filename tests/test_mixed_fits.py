@@ -132,16 +132,22 @@ def test_held_out_rows_are_nearly_as_likely_as_under_the_truth(pattern):
 @pytest.mark.slow
 def test_names_of_levels_change_nothing_but_the_randomness_of_the_fit():
     table = ORACLE.table(6_000, seed=0)
-    renamed = table.assign(colour=table["colour"].map(dict(zip(
-        ("red", "green", "blue", "grey"), ("Z", "b", "A", "y"), strict=True
-    ))))
+    renamed = table.assign(
+        colour=table["colour"].map(
+            dict(zip(("red", "green", "blue", "grey"), ("Z", "b", "A", "y"), strict=True))
+        )
+    )
     test = ORACLE.table(2_000, seed=1)
     fits = [
         Roundtrip(random_state=seed).fit(rows)
         for seed, rows in ((0, table), (1, table), (0, renamed))
     ]
-    tests = [test, test, test.assign(colour=test["colour"].map(
-        {"red": "Z", "green": "b", "blue": "A", "grey": "y"}
-    ))]
+    tests = [
+        test,
+        test,
+        test.assign(
+            colour=test["colour"].map({"red": "Z", "green": "b", "blue": "A", "grey": "y"})
+        ),
+    ]
     means = [est.score(rows) for est, rows in zip(fits, tests, strict=True)]
     assert abs(means[2] - means[0]) < max(0.02, 3 * abs(means[1] - means[0]))

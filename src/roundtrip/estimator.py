@@ -293,6 +293,12 @@ class Roundtrip(
         options = fit_options(
             params, pixels=pixels, rows=len(rows), features=rows.features, has_max_time=timed
         )
+        if schema.is_mixed and not options.objective.takes_mixed_rows:
+            raise ValueError(
+                f"objective={self.objective!r} takes complete tables of numbers, but there are "
+                f"categories or missing cells in {schema.mixed_columns()}; use "
+                "objective='likelihood', or encode and fill these columns"
+            )
         held_out: Rows | None = None
         if validation_data is not None:
             held_out = schema.rows(self, validation_data, validation_context)

@@ -194,6 +194,15 @@ class Schema:
         """log|det| of the scaling; adding it converts log densities to the user's units."""
         return self.scaling.log_det
 
+    def mixed_columns(self) -> str:
+        """Return the names of the columns with categories or missing cells, for messages."""
+        labels = self.columns or [f"x{place}" for place in range(self.features)]
+        return ", ".join(
+            str(label)
+            for label, kind, holes in zip(labels, self.kinds, self.incomplete, strict=False)
+            if holes or isinstance(kind, CategoryColumn)
+        )
+
     def log_dets(self, x: Tensor) -> np.ndarray:
         """Return the log|det| of the scaling of the observed numbers of each row.
 
