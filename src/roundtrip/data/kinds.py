@@ -69,7 +69,7 @@ class NumberColumn(Column):
     --------
     >>> column = NumberColumn("Int64", step=1.0)
     >>> print(column, column.decoded(np.array([1.0, np.nan])).tolist())
-    number, in steps of 1 [1, <NA>]
+    whole number [1, <NA>]
     """
 
     dtype: str
@@ -102,6 +102,8 @@ class NumberColumn(Column):
         return whole.astype(self.dtype).mask(missing)  # type: ignore[call-overload]
 
     def __str__(self) -> str:
+        if self.step == 1:
+            return "whole number"
         return "number" if self.step == 0 else f"number, in steps of {self.step:.4g}"
 
 
