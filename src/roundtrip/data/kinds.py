@@ -35,6 +35,11 @@ class Column(ABC):
     def kind(self) -> str:
         """Name of the kind."""
 
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether the cells are numbers or booleans, also as codes of levels."""
+        return False
+
     @abstractmethod
     def encoded(self, cells: pd.Series) -> np.ndarray:
         """Return the cells as float64, NaN where they are missing.
@@ -69,7 +74,7 @@ class NumberColumn(Column):
     --------
     >>> column = NumberColumn("Int64", step=1.0)
     >>> print(column, column.decoded(np.array([1.0, np.nan])).tolist())
-    number, in steps of 1 [1, <NA>]
+    whole number [1, <NA>]
     """
 
     dtype: str
@@ -79,6 +84,11 @@ class NumberColumn(Column):
     def kind(self) -> str:
         """The name "number"."""
         return "number"
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Always true."""
+        return True
 
     @property
     def is_whole(self) -> bool:
@@ -102,6 +112,8 @@ class NumberColumn(Column):
         return whole.astype(self.dtype).mask(missing)  # type: ignore[call-overload]
 
     def __str__(self) -> str:
+        if self.step == 1:
+            return "whole number"
         return "number" if self.step == 0 else f"number, in steps of {self.step:.4g}"
 
 
@@ -156,6 +168,11 @@ class CategoryColumn(Column):
     def kind(self) -> str:
         """The name "category"."""
         return "category"
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether all levels are numbers or booleans."""
+        return not any(isinstance(level, str) for level in self.levels)
 
     def encoded(self, cells: pd.Series) -> np.ndarray:
         """Return the place of each cell among the levels."""

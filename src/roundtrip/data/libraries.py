@@ -1,6 +1,7 @@
 """Tables of pandas, polars, pyarrow and other libraries, and pandas DataFrames."""
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -33,6 +34,8 @@ def as_frame(X: Any) -> tuple[str, pd.DataFrame | None]:
     """
     if isinstance(X, pd.DataFrame):
         return "pandas", X
+    if isinstance(X, pyarrow.Table):
+        check_unique(X.column_names)
     try:
         table = nw.from_native(X)
     except TypeError:
@@ -42,6 +45,15 @@ def as_frame(X: Any) -> tuple[str, pd.DataFrame | None]:
     # Through Arrow, which keeps missing cells and whole numbers as they are.
     frame = table.to_arrow().to_pandas(types_mapper=_nullable, date_as_object=False)
     return table.implementation.value, frame
+
+
+def check_unique(labels: Sequence[Any]) -> None:
+    """Raise `ValueError` if several columns have the same label."""
+    seen = set()
+    for label in labels:
+        if label in seen:
+            raise ValueError(f"the table has several columns named {label!r}; rename them")
+        seen.add(label)
 
 
 def as_library(frame: pd.DataFrame, library: str, schema: str | None) -> Any:

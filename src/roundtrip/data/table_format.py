@@ -12,7 +12,7 @@ from roundtrip.data.column_types import number_type
 from roundtrip.data.context import check_label
 from roundtrip.data.inference import Override, inferred
 from roundtrip.data.kinds import CategoryColumn, Column, NumberColumn
-from roundtrip.data.libraries import arrow_schema, as_frame, as_library
+from roundtrip.data.libraries import arrow_schema, as_frame, as_library, check_unique
 from roundtrip.data.times import TimeColumn
 
 KINDS: dict[str, type[Column]] = {
@@ -83,9 +83,7 @@ class TableFormat:
             return cls("numpy", None, (NumberColumn(dtype),) * features), X
         table = _frame_of_array(X) if frame is None else frame
         labels = list(table.columns)
-        for place, label in enumerate(labels):
-            if label in labels[:place]:
-                raise ValueError(f"the table has several columns named {label!r}; rename them")
+        check_unique(labels)
         unknown = [label for label in overrides if label not in labels]
         if unknown:
             raise ValueError(
