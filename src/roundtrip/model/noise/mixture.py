@@ -16,12 +16,14 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from roundtrip.model.noise.base import Noise, ObservationModel, gumbel_argmax, normal
 from roundtrip.model.noise.gaussian import inverse_softplus
+from roundtrip.model.noise.histogram import likely_edges
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
     MixtureConstants,
@@ -190,9 +192,15 @@ class MixtureNoise(ObservationModel):
         """Start with Gaussians of about this width, boxes between quantiles, and wide tails."""
         self.first_width.fill_(width)
         self.first_raw.fill_(inverse_softplus(width))
-        levels = torch.linspace(0, 1, self.fixed + 1, dtype=data.dtype, device=data.device)
         ordered = data.sort(dim=0).values
-        edges = ordered[(levels * (len(data) - 1)).round().long()].T.float()
+        import os
+        if os.environ.get("HIST", "1") == "1":
+            columns = data.cpu().numpy().T
+            edges = np.stack([likely_edges(column, self.fixed) for column in columns])
+            edges = torch.from_numpy(edges).to(data.device).float()
+        else:
+            levels = torch.linspace(0, 1, self.fixed + 1, dtype=data.dtype, device=data.device)
+            edges = ordered[(levels * (len(data) - 1)).round().long()].T.float()
         half = torch.maximum((edges[:, 1:] - edges[:, :-1]) / 2, self.floor)
         self.first_centres.copy_((edges[:, 1:] + edges[:, :-1]) / 2)
         self.shift_units.copy_((SHIFT_WIDTHS * half).clamp_max(1.0))
