@@ -64,7 +64,9 @@ def test_rows_get_the_missing_cells_of_training_rows():
     training = torch.zeros(1_000, 3)
     training[:300, 0] = torch.nan
     training[200:500, 1] = torch.nan
-    inputs.learn_patterns(training[torch.randperm(1_000, generator=torch.Generator().manual_seed(0))])
+    inputs.learn_patterns(
+        training[torch.randperm(1_000, generator=torch.Generator().manual_seed(0))]
+    )
     x = inputs.as_observed(torch.zeros(20_000, 3), torch.Generator().manual_seed(1))
     share = x.isnan().double().mean(0)
     torch.testing.assert_close(share, torch.tensor([0.3, 0.3, 0.0]).double(), atol=0.06, rtol=0)

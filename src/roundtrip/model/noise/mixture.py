@@ -23,7 +23,7 @@ from torch.nn.functional import softplus
 
 from roundtrip.model.noise.base import Noise, ObservationModel, gumbel_argmax, normal
 from roundtrip.model.noise.gaussian import inverse_softplus
-from roundtrip.model.noise.histogram import likely_edges
+from roundtrip.model.noise.histogram import box_edges
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
     MixtureConstants,
@@ -189,24 +189,18 @@ class MixtureNoise(ObservationModel):
 
     @torch.no_grad()
     def start(self, data: Tensor, width: float) -> None:
-        """Start with Gaussians of about this width, boxes between quantiles, and wide tails."""
+        """Start with Gaussians of about this width, boxes on the values, and wide tails."""
         self.first_width.fill_(width)
         self.first_raw.fill_(inverse_softplus(width))
-        ordered = data.sort(dim=0).values
-        import os
-        if os.environ.get("HIST", "1") == "1":
-            columns = data.cpu().numpy().T
-            edges = np.stack([likely_edges(column, self.fixed) for column in columns])
-            edges = torch.from_numpy(edges).to(data.device).float()
-        else:
-            levels = torch.linspace(0, 1, self.fixed + 1, dtype=data.dtype, device=data.device)
-            edges = ordered[(levels * (len(data) - 1)).round().long()].T.float()
+        columns = data.cpu().numpy().T
+        edges = np.stack([box_edges(column, self.fixed) for column in columns])
+        edges = torch.from_numpy(edges).to(data.device).float()
         half = torch.maximum((edges[:, 1:] - edges[:, :-1]) / 2, self.floor)
         self.first_centres.copy_((edges[:, 1:] + edges[:, :-1]) / 2)
         self.shift_units.copy_((SHIFT_WIDTHS * half).clamp_max(1.0))
         self.log_widths.copy_(half.log())
         self.log_softness.copy_(half.log() - 1)
-        centre = ordered[len(data) // 2]
+        centre = data.sort(dim=0).values[len(data) // 2]
         self.tail_centre.copy_(centre[:, None])
         spread = (data - centre).abs().mean(dim=0)
         self.tail_scale.copy_(torch.maximum(spread[:, None].float(), self.floor))
