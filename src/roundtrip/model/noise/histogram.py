@@ -54,11 +54,10 @@ def likely_edges(values: np.ndarray, bins: int) -> np.ndarray:
     """
     ordered = np.sort(values)
     levels = np.linspace(0, len(ordered) - 1, min(FINE_BINS, max(len(ordered) - 1, bins)) + 1)
-    places = np.unique(levels.round().astype(int))
-    edges, first = np.unique(ordered[places], return_index=True)
-    ends = np.append(places[first[1:]], len(ordered))
-    mass = np.diff(np.append(0, ends[: len(edges) - 1])).astype(float)
-    mass[-1] += len(ordered) - mass.sum()
+    edges = np.unique(ordered[levels.round().astype(int)])
+    if len(edges) == 1:
+        return np.full(bins + 1, edges[0])
+    mass = np.histogram(ordered, edges)[0].astype(float)
     kept = _merged(edges, mass, bins)
     return np.append(kept, np.full(bins + 1 - len(kept), kept[-1]))
 
