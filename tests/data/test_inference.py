@@ -63,7 +63,11 @@ BAD = {
     "times": ([datetime.time(12)], None, "of the type time; cells are"),
     "periods": (pd.period_range("2024", periods=2, freq="D"), None, r"type period.* not supported"),
     "intervals": (pd.cut([1, 2, 3], 2), None, r"of the type Interval; convert levels to text"),
-    "names": ([f"id {i}" for i in range(50)], None, "50 different values in 50 rows, such as 'id 0"),
+    "names": (
+        [f"id {i}" for i in range(50)],
+        None,
+        "50 different values in 50 rows, such as 'id 0",
+    ),
     "levels": (range(6000), "category", "6000 levels, more than 5000; join rare"),
     "no order": (["a", "b"], "ordered", "no order of their own"),
     "not given": (["a", "b", "c"], ["a", "b"], "row 2 has 'c', which is not among"),
