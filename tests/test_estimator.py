@@ -330,7 +330,10 @@ def test_validation_data_of_ones_own(mixture):
 BAD_TABLES = {
     "infinite": (np.array([[1.0, np.inf], [2.0, 3.0]]), "infinity"),
     "all missing": (np.array([[1.0, np.nan], [2.0, np.nan]]), r"column 1: all its cells are miss"),
-    "an empty row": (np.array([[1.0, 2.0], [np.nan, np.nan]]), r"1 row has no observed .*: 1; drop"),
+    "an empty row": (
+        np.array([[1.0, 2.0], [np.nan, np.nan]]),
+        r"1 row has no observed .*: 1; drop",
+    ),
     "one dimension": (np.arange(5.0), "2D array"),
     "empty": (np.empty((0, 3)), "0 sample"),
     "no columns": (np.empty((5, 0)), "0 feature"),

@@ -140,7 +140,7 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
         context = None if schema is None else schema.context
         return np.asarray(read_table(data, without=(context and context.names) or ()))
     names = list(estimator.feature_names_in_)
-    density = getattr(estimator, "estimator_", estimator)  # of a detector
+    density: Any = getattr(estimator, "estimator_", estimator)  # of a detector
     # What was text in `fit`, such as codes and dates, is text here even if it looks like numbers.
     text = [name for name, column in density.columns_.items() if not column.is_of_numbers]
     table = read_table(data, names, text=text)

@@ -157,7 +157,7 @@ def fit(
     table = read_table(data, names, without=conditioned or (), text=kinds)
     if (names or kinds) and not hasattr(table, "columns"):
         raise ValueError(f"--columns needs column names, but {data} has none")
-    absent = [name for name in kinds if name not in table.columns] if kinds else []
+    absent = [name for name in kinds if name not in getattr(table, "columns", ())]
     if absent:
         raise ValueError(f"--categories or --dates names {', '.join(absent)}, which is no column")
     if outliers:

@@ -90,7 +90,9 @@ def has_only_numbers(X: Any) -> bool:
     """
     _, frame = as_frame(X)
     if frame is not None:
-        return all(column.dtype.kind in "iufc" and not column.isna().any() for _, column in frame.items())
+        return all(
+            column.dtype.kind in "iufc" and not column.isna().any() for _, column in frame.items()
+        )
     try:
         array = np.asarray(X)
     except ValueError:  # rows of different lengths

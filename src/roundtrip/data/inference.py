@@ -120,15 +120,16 @@ def inferred(cells: pd.Series, override: Override | None = None) -> Column:
 
 def _category(cells: pd.Series, known: pd.Series, kind: Override, *, given: bool) -> CategoryColumn:
     """Return a category, whose levels have an order or not."""
-    of_pandas = isinstance(cells.dtype, pd.CategoricalDtype)
+    dtype: Any = cells.dtype
+    of_pandas = isinstance(dtype, pd.CategoricalDtype)
     ordered = not isinstance(kind, str) or kind == "ordered"
-    declared = [python_value(each) for each in cells.dtype.categories] if of_pandas else []
+    declared = [python_value(each) for each in dtype.categories] if of_pandas else []
     # Objects once: levels compare as Python's values do, where 1 is 1.0.
     values = known.astype(object).map(python_value)
     order: list[Any] | None = None
     if not isinstance(kind, str):
         order = [python_value(level) for level in kind]
-    elif ordered and of_pandas and cells.dtype.ordered:
+    elif ordered and of_pandas and dtype.ordered:
         order = declared
     elif ordered:
         levels = set(values)
@@ -151,8 +152,8 @@ def _category(cells: pd.Series, known: pd.Series, kind: Override, *, given: bool
         raise ValueError(
             f"it has {distinct} levels, more than {MOST_LEVELS}; join rare ones, or drop it"
         )
-    dtype = str(number_type(str(cells.dtype)) if cells.dtype.kind in "iuf" else cells.dtype)
-    return learned_category(values, dtype, order, declared, ordered=ordered)
+    name = number_type(str(dtype)) if dtype.kind in "iuf" else str(dtype)
+    return learned_category(values, name, order, declared, ordered=ordered)
 
 
 def learned_category(

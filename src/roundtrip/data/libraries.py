@@ -79,7 +79,8 @@ def as_library(frame: pd.DataFrame, library: str, schema: str | None) -> Any:
     if schema is not None:
         types = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(schema)))
         table = table.cast(types, safe=False)  # days of draws that are not rounded have a rest
-    return table if library == "pyarrow" else nw.from_arrow(table, backend=library).to_native()
+    backend: Any = library
+    return table if library == "pyarrow" else nw.from_arrow(table, backend=backend).to_native()
 
 
 def arrow_schema(X: Any) -> str | None:

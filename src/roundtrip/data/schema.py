@@ -153,6 +153,33 @@ class Schema:
         """Columns of the user's tables, or pixels of an image."""
         return self.features - len(self.indicated)
 
+    @property
+    def has_only_numbers(self) -> bool:
+        """Whether fit had images, or a table of numbers without missing cells."""
+        return self.form is None or (self.form.is_plain and not self.incomplete.any())
+
+    def typical(self, values: np.ndarray) -> np.ndarray:
+        """Return the medians of columns of numbers and the most frequent levels of categories.
+
+        Parameters
+        ----------
+        values : numpy.ndarray of shape (rows, columns)
+            Rows in the user's units, NaN for missing cells.
+
+        Returns
+        -------
+        numpy.ndarray
+            `(columns,)`.
+        """
+        if self.has_only_numbers:
+            return np.median(values, axis=0)
+        found = []
+        for column, category in zip(values.T, self.is_category, strict=False):
+            observed = column[~np.isnan(column)]
+            often = np.bincount(observed.astype(int)).argmax() if category else np.median(observed)
+            found.append(float(often))
+        return np.array(found)
+
     def described(self) -> dict[Any, Column]:
         """Return the kind of each column by its label, or by its number; empty for images."""
         if self.form is None:

@@ -190,17 +190,21 @@ class TableFormat:
         """
         library, frame = as_frame(X)
         if frame is None:
-            return replace(self, library="numpy", labels=None, types=None)
+            dtypes = [np.asarray(X).dtype if _are_plain(X) else "float64"] * len(self.columns)
+        else:
+            dtypes = list(frame.dtypes)
         columns = [
-            replace(column, dtype=number_type(str(dtype))) if column.kind == "number" else column
-            for column, dtype in zip(self.columns, frame.dtypes, strict=True)
+            replace(column, dtype=number_type(str(dtype)))
+            if isinstance(column, NumberColumn)
+            else column
+            for column, dtype in zip(self.columns, dtypes, strict=False)  # checked afterwards
         ]
         return replace(
             self,
             library=library,
-            labels=list(frame.columns),
+            labels=None if frame is None else list(frame.columns),
             columns=tuple(columns),
-            types=arrow_schema(X),
+            types=None if frame is None else arrow_schema(X),
         )
 
     def plain(self) -> dict[str, Any]:

@@ -76,7 +76,9 @@ class TimeColumn(Column):
         unit = unit_of(self.dtype)
         seconds = days * DAY
         precision = ARITHMETIC * DAY * np.spacing(np.abs(days))
-        seconds = np.where(np.abs(seconds - np.rint(seconds)) <= precision, np.rint(seconds), seconds)
+        seconds = np.where(
+            np.abs(seconds - np.rint(seconds)) <= precision, np.rint(seconds), seconds
+        )
         most = (2**63 - 2**12) / PER_SECOND[unit]
         counts = np.rint(seconds.clip(-most, most) * PER_SECOND[unit]).astype(np.int64)
         if self.kind == "duration":

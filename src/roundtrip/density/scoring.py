@@ -103,7 +103,7 @@ class Scoring:
         )
         rows = self.schema_.rows(self, X, context)
         result = self.fitted_.density(rows, how, sigma=sigma, verbose=bool(self.verbose))
-        unseen = self.schema_.unseen(rows.x).any(axis=1)
+        unseen = np.any(self.schema_.unseen(rows.x), axis=1)
         index = X.index if isinstance(X, pd.DataFrame) else None
         return replace(result.marked(unseen), index=index)
 

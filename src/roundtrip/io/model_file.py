@@ -133,8 +133,9 @@ def restored(value: Any, components: Mapping[str, type[Component]]) -> Any:
         If the content names a component that is not among `components`.
     """
     if isinstance(value, dict) and "mapping" in value:
-        pairs = [[restored(each, components) for each in pair] for pair in value["mapping"]]
-        return {key: each for key, each in pairs}
+        return {
+            restored(key, components): restored(each, components) for key, each in value["mapping"]
+        }
     if isinstance(value, dict):
         name, own = value["component"], value.get("own", False)
         kind = components.get(name)

@@ -138,7 +138,8 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or DataFrame
-            `(rows, features)`.
+            `(rows, features)` of numbers, without missing cells; for other tables fit a `Roundtrip`
+            and use `from_density`.
         y : None
             Ignored.
         """
@@ -212,7 +213,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
             `(rows, features)`, scored in scaled units; in units of `estimator_` if `sigma` is None.
         """
         check_is_fitted(self)
-        return self.scorer_.scores(checked_table(self, X, reset=False))
+        return self.scorer_.scores(self._values(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """`score_samples` minus `offset_`, `(rows,)`; negative for outliers.
@@ -244,8 +245,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        X = checked_table(self, X, reset=False)
-        surprises = self.scorer_.surprises(X)
+        surprises = self.scorer_.surprises(self._values(X))
         return surprises.above(self.scorer_.usual_surprises, self._feature_names(), index)
 
     def _file_parts(self) -> FileParts:
@@ -294,6 +294,12 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Check rows and return them as `(rows, columns)` float64."""
+        if self.scorer_.takes_any_kind:
+            return self.estimator_.schema_.checked_values(self, X)
+        return checked_table(self, X, reset=False)
 
     def _check_parameters(self) -> None:
         share = self.contamination

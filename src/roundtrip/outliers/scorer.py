@@ -63,7 +63,16 @@ class Scorer:
     def _draws(self) -> np.ndarray:
         """Draws from the fitted density in its own units, the same in every call."""
         seed = named_seed(self.density.scoring_seed_, "draws") % 2**32
-        return np.asarray(self.density.sample(DRAWS, seed, rounded=False))
+        draws = self.density.sample(DRAWS, seed, rounded=False)
+        schema = self.density.schema_
+        if schema.has_only_numbers:
+            return np.asarray(draws)
+        return schema.checked_values(self.density, draws)
+
+    @property
+    def takes_any_kind(self) -> bool:
+        """Whether rows may have categories, dates and missing cells: if `density` scores them."""
+        return self.columns is None and self.blurred is None
 
     def _mapped(self, rows: np.ndarray) -> np.ndarray:
         return rows if self.columns is None else self.columns.apply(rows)
@@ -83,7 +92,7 @@ class Scorer:
         rows = fitted.schema.encoded(values)
         if self.blurred is not None:
             return self.blurred.surprises(rows.x)
-        typical = fitted.schema.encoded(np.median(self._draws, axis=0)[None])
+        typical = fitted.schema.encoded(fitted.schema.typical(self._draws)[None])
         device = fitted.model.device
         return Surprises.of(
             fitted.prepared.model,
