@@ -28,6 +28,9 @@ ENOUGH_ROWS = 2_000
 ROUNDED_FLOOR = 0.05
 """Smallest width of the noise of a rounded column, in units of its rounding step."""
 
+SPIKE_ROWS = 20
+"""Rows per distinct value from which on the rounding step alone limits the width of the noise."""
+
 
 @dataclass(frozen=True)
 class FittingData:
@@ -192,7 +195,12 @@ class FittingData:
         low, high = quantile(x.cpu().numpy(), [0.25, 0.75], axis=0)
         spread = torch.from_numpy(high - low).to(x.device)
         spread = torch.where(spread > 0, spread, 1.0).clamp_max(1.0)
-        return torch.maximum(CONTINUOUS_FLOOR * spread, ROUNDED_FLOOR * self.resolution)
+        of_steps = ROUNDED_FLOOR * self.resolution
+        floor = torch.maximum(CONTINUOUS_FLOOR * spread, of_steps)
+        # Values that are repeated so often are spikes, however far apart others are.
+        distinct = x.new_tensor([len(column.unique()) for column in x.unbind(dim=1)])
+        spikes = (self.resolution > 0) & (len(x) >= SPIKE_ROWS * distinct)
+        return torch.where(spikes, of_steps, floor)
 
     @cached_property
     def steps(self) -> Tensor | None:
