@@ -201,7 +201,7 @@ def learned_category(
         raise ValueError(f"row {row} has {shown(unknown[0])}, which is not among the given levels")
     count = np.array([counts.get(level, 0) for level in order], dtype=float)
     # Good and Turing: all new levels together are about as frequent as levels seen once.
-    reserved = min((float((count == 1).sum()) + 1) / (count.sum() + 2), MOST_RESERVED)
+    reserved = min(float(((count == 1).sum() + 1) / (count.sum() + 2)), MOST_RESERVED)
     levels = tuple(map(python_value, order))
     if levels == (False, True) and all(isinstance(level, bool) for level in levels):
         reserved = 0.0  # there are no other ones

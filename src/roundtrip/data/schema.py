@@ -23,7 +23,8 @@ from roundtrip.data.missing import (
 from roundtrip.data.rounding import Rounding
 from roundtrip.data.rows import Rows
 from roundtrip.data.scaling import Scaling
-from roundtrip.data.table_format import TableFormat, restored_column
+from roundtrip.data.schema_file import file_parts, restored_parts
+from roundtrip.data.table_format import TableFormat
 from roundtrip.data.units import rounding_of, scaling_of
 
 
@@ -157,28 +158,6 @@ class Schema:
     def has_only_numbers(self) -> bool:
         """Whether fit had images, or a table of numbers without missing cells."""
         return self.form is None or (self.form.is_plain and not self.incomplete.any())
-
-    def typical(self, values: np.ndarray) -> np.ndarray:
-        """Return the medians of columns of numbers and the most frequent levels of categories.
-
-        Parameters
-        ----------
-        values : numpy.ndarray of shape (rows, columns)
-            Rows in the user's units, NaN for missing cells.
-
-        Returns
-        -------
-        numpy.ndarray
-            `(columns,)`.
-        """
-        if self.has_only_numbers:
-            return np.median(values, axis=0)
-        found = []
-        for column, category in zip(values.T, self.is_category, strict=False):
-            observed = column[~np.isnan(column)]
-            often = np.bincount(observed.astype(int)).argmax() if category else np.median(observed)
-            found.append(float(often))
-        return np.array(found)
 
     def described(self) -> dict[Any, Column]:
         """Return the kind of each column by its label, or by its number; empty for images."""
@@ -420,37 +399,12 @@ class Schema:
 
     def file_parts(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return the JSON content and the tensors that a model file holds of the schema."""
-        content = {
-            "form": None if self.form is None else self.form.plain(),
-            "context": None if self.context is None else self.context.plain(),
-            "images": None if self.images is None else self.images.plain(),
-            "rounding": [column.plain() for column in self.rounding],
-            "indicators": [kind.plain() for kind in self.kinds[self.n_columns :]],
-            "indicated": list(self.indicated),
-        }
-        tensors = {
-            "shift": torch.from_numpy(self.scaling.shift),
-            "scale": torch.from_numpy(self.scaling.scale),
-            "incomplete": torch.from_numpy(self.incomplete),
-        }
-        return content, tensors
+        return file_parts(vars(self))
 
     @classmethod
     def from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
         """Return the schema whose `file_parts` these are."""
-        context, images = content["context"], content["images"]
-        form = None if content["form"] is None else TableFormat.restored(content["form"])
-        columns = () if form is None else form.columns
-        return cls(
-            Scaling(tensors["shift"].numpy(), tensors["scale"].numpy()),
-            tuple(Rounding.restored(column) for column in content["rounding"]),
-            form,
-            None if context is None else Context.restored(context),
-            None if images is None else ImageLayout(**images),
-            (*columns, *map(restored_column, content["indicators"])),
-            tensors["incomplete"].numpy(),
-            tuple(content["indicated"]),
-        )
+        return cls(**restored_parts(content, tensors))
 
 
 def _checked(owner: Any, cells: Any, **settings: Any) -> np.ndarray:

@@ -92,7 +92,7 @@ class Scorer:
         rows = fitted.schema.encoded(values)
         if self.blurred is not None:
             return self.blurred.surprises(rows.x)
-        typical = fitted.schema.encoded(fitted.schema.typical(self._draws)[None])
+        typical = fitted.schema.encoded(self._typical()[None])
         device = fitted.model.device
         return Surprises.of(
             fitted.prepared.model,
@@ -101,6 +101,17 @@ class Scorer:
             seed=fitted.seed,
             verbose=bool(self.density.verbose),
         )
+
+    def _typical(self) -> np.ndarray:
+        """Return the medians of the draws, or the most frequent levels, `(columns,)`."""
+        schema = self.density.schema_
+        if schema.has_only_numbers:
+            return np.median(self._draws, axis=0)
+        typical = np.nanmedian(self._draws, axis=0)
+        for place in np.flatnonzero(schema.is_category[: schema.n_columns]):
+            column = self._draws[:, place]
+            typical[place] = np.bincount(column[~np.isnan(column)].astype(int)).argmax()
+        return typical
 
     def file_parts(self) -> FileParts:
         """Content and tensors of a file."""
