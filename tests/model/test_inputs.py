@@ -18,11 +18,11 @@ def test_each_kind_has_its_inputs():
     inputs = RowInputs(COLUMNS)
     x = torch.tensor([[1.0, 0.5, 0.0], [torch.nan, torch.nan, 1.0], [3.0, -1.0, torch.nan]])
     found = inputs(x)
-    assert (inputs.described, inputs.width) == (5, 7)
+    assert (inputs.described, inputs.width) == (5, 8)
     assert found[:, 0].tolist() == [0.5, 0.0, -1.0]
     assert found[:, 1:4].tolist() == [[0, LEVEL_HEIGHT, 0], [0, 0, 0], [0, 0, 0]]
     assert found[0, 4] < found[1, 4] == found[2, 4] == 0
-    assert found[:, 5:].tolist() == [[0, 0], [1, 1], [0, 0]]
+    assert found[:, 5:].tolist() == [[0, 0, 0], [1, 1, 0], [0, 0, 0]]
 
 
 def test_models_of_any_network_take_rows_with_missing_cells():

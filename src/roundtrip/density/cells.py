@@ -58,7 +58,8 @@ def quick_cell_surprises(model: RoundtripModel, x: Tensor, *, seed: int) -> tupl
 
     def of_block(block: Tensor) -> Tensor:
         mean, factor = encoded_posterior(model, block)
-        z = (mean[:, None] + noise @ factor.mT).flatten(0, 1)
+        # A product per row, which does not depend on other rows.
+        z = (mean[:, None] + noise.expand(len(mean), -1, -1) @ factor.mT).flatten(0, 1)
         log_q = log_noise - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         terms = tuple(term.repeat_interleave(DRAWS, dim=0) for term in model.noise.row_terms(block))
         factors = model.noise.log_prob_of_terms(model.decode(z), terms)

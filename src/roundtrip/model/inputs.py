@@ -13,6 +13,10 @@ LEVEL_HEIGHT = 2.0
 """Input of the level that a row has; other levels are 0. A level with half of the rows then has
 unit variance, as standardised numbers have."""
 
+WIDTH_UNIT = 4
+"""Inputs are filled up with zeros to a multiple of it: products of matrices of odd width may round a
+row differently at another position in a block."""
+
 KEPT_PATTERNS = 512
 """Training rows whose missing cells are kept."""
 
@@ -34,7 +38,7 @@ class RowInputs(nn.Module):
     Attributes
     ----------
     width : int
-        Number of inputs.
+        Number of inputs, zeros at the end included.
     described : int
         Number of inputs that describe values; the others, the masks, follow them.
 
@@ -60,7 +64,9 @@ class RowInputs(nn.Module):
         self._counts = [each.count for each in columns.levels_of(columns.categories)]
         self.described = len(columns.numbers) + sum(self._counts) + len(columns.ordered)
         incomplete = [place for place, each in enumerate(columns.incomplete) if each]
-        self.width = self.described + len(incomplete)
+        inputs = self.described + len(incomplete)
+        self._spare = -inputs % WIDTH_UNIT
+        self.width = inputs + self._spare
         for name, places in (
             ("numbers", columns.numbers),
             ("ordered", columns.ordered),
@@ -104,7 +110,7 @@ class RowInputs(nn.Module):
             feature = torch.arange(len(self.ordered), device=x.device).expand_as(level)
             parts.append(self.scores[feature, level].to(x.dtype))
         parts.append(x[..., self.incomplete].isnan().to(x.dtype))
-        return torch.cat(parts, dim=-1)
+        return pad(torch.cat(parts, dim=-1), (0, self._spare))
 
 
 def normal_scores(frequencies: Sequence[float]) -> Tensor:
