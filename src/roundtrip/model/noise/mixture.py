@@ -193,8 +193,8 @@ class MixtureNoise(ObservationModel):
         self.first_width.fill_(width)
         self.first_raw.fill_(inverse_softplus(width))
         columns = data.cpu().numpy().T
-        edges = np.stack([box_edges(column, self.fixed) for column in columns])
-        edges = torch.from_numpy(edges).to(data.device).float()
+        found = np.stack([box_edges(column, self.fixed) for column in columns])
+        edges = torch.from_numpy(found).to(data.device).float()
         half = torch.maximum((edges[:, 1:] - edges[:, :-1]) / 2, self.floor)
         self.first_centres.copy_((edges[:, 1:] + edges[:, :-1]) / 2)
         self.shift_units.copy_((SHIFT_WIDTHS * half).clamp_max(1.0))
