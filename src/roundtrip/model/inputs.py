@@ -14,8 +14,8 @@ LEVEL_HEIGHT = 2.0
 unit variance, as standardised numbers have."""
 
 WIDTH_UNIT = 4
-"""Inputs are filled up with zeros to a multiple of it: products of matrices of odd width may round a
-row differently at another position in a block."""
+"""Inputs are filled up with zeros to a multiple of it: products of matrices of odd width may round
+a row differently at another position in a block."""
 
 KEPT_PATTERNS = 512
 """Training rows whose missing cells are kept."""
