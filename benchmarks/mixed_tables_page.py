@@ -68,8 +68,9 @@ def page(records):
     cores = " or ".join(sorted({str(record["cores"]) for record in every}))
     parts = [
         "# Samples of tables with text, categories and missing cells",
-        f"Random splits, 80% to fit and 20% to test, seeds {', '.join(map(str, seeds))}; a mean "
-        "over seeds ± the standard deviation of a single one. "
+        "Random splits, 80% to fit and 20% to test: "
+        + (f"seed {seeds[0]}. " if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}, ")
+        + ("" if len(seeds) == 1 else "mean ± standard deviation over them. ")
         + (f"{limits} per fit, on {cores} cores. " if budgets else "")
         + '"Real rows" are training rows in place of samples: what perfect samples would get.',
         markdown_table(
@@ -100,12 +101,26 @@ def _targets(tables):
 def _figure(results, name):
     rows = []
     if name == "copies":
-        values = [[r["test_copies"] for r in results.of(table)] for table in results.tables]
-        rows.append(["test rows", *map(_cell, values), _mean(values)])
+        values = [_of_test_rows(results.of(table)) for table in results.tables]
+        rows.append(["test rows", *_cells(values, mean=True)])
+    mean = name != "usefulness"  # areas and R2 have none
     for method in results.methods:
         values = [results.values(table, method, name) for table in results.tables]
-        rows.append([method, *map(_cell, values), _mean(values)])
-    return markdown_table(["method", *results.tables, "mean"], rows)
+        rows.append([method, *_cells(values, mean=mean)])
+    return markdown_table(["method", *results.tables, *(["mean"] if mean else [])], rows)
+
+
+def _of_test_rows(records):
+    """Copies among the test rows, once for each seed."""
+    return list({record["seed"]: record["test_copies"] for record in records}.values())
+
+
+def _cells(values, *, mean):
+    """A cell per table, and the mean over tables if all are there."""
+    cells = [_cell(each) for each in values]
+    if mean:
+        cells.append(f"{np.mean([np.mean(each) for each in values]):.3f}" if all(values) else "")
+    return cells
 
 
 def _cell(values):
@@ -114,11 +129,6 @@ def _cell(values):
     if len(values) == 1:
         return f"{values[0]:.3f}"
     return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
-
-
-def _mean(values):
-    """Mean over tables, if all are there."""
-    return f"{np.mean([np.mean(each) for each in values]):.3f}" if all(values) else ""
 
 
 def _effort(results):

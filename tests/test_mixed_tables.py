@@ -187,8 +187,11 @@ def test_page_shows_means_spreads_and_gaps():
     records += [record("BANK", REAL, 0, 0.9), record("BANK", REAL, 0, 0.5, rows="b")]
     records.append(record("Adult", "arfpy", 0, 0.3, rounds=2))
     text = page(records)
-    first = text.split("## ")[2]
-    assert "| real rows | 1.000 ± 0.000 | 0.500 | 0.750 |" in text
+    _, first, second, *_ = text.split("## ")
+    assert "seeds 0, 1, mean ± standard deviation over them." in text
+    assert "| real rows | 1.000 ± 0.000 | 0.500 | 0.750 |" in first
+    assert "| real rows | 1.000 ± 0.000 | 0.500 |\n" in second  # no mean of areas and R2
+    assert "| test rows | 0.010 ± 0.000 | 0.010 | 0.010 |" in text
     assert "| Roundtrip | 0.850 ± 0.071 |  |  |" in first
     assert "| arfpy | 0.300 |  |  |" in first
     assert "Adult (income), BANK (y), R2 for no table" in text
