@@ -33,6 +33,10 @@ FIGURES = {
 """Title and explanation of each figure of a record."""
 
 
+STARVED = 0.8
+"""A fit of limited time should have had this share of a core at least."""
+
+
 class Results:
     """The newest records of each table, method and seed; rows that are cut otherwise are older."""
 
@@ -151,6 +155,7 @@ def _effort(results):
         table,
         "\n".join(settings),
         *_epochs(results),
+        *_starved(results),
         *_types(results),
         f"Versions: {listed}; trees of scikit-learn "
         f"{' or '.join(sorted({record['scikit_learn'] for record in results.of()}))}.",
@@ -185,6 +190,16 @@ def _epochs(results):
                 span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
                 parts.append(f"{method} {span} {unit}")
     return [f"Training: {'; '.join(parts)}."] if parts else []
+
+
+def _starved(results):
+    """Fits that had to share a core with other programs: their figures are too low."""
+    names = [
+        f"{record['method']} on {record['table']}, seed {record['seed']}"
+        for record in results.of()
+        if record["budget"] is not None and record["cpu_seconds"] < STARVED * record["fit_seconds"]
+    ]
+    return [f"With less than {STARVED:.0%} of a core: {'; '.join(names)}."] if names else []
 
 
 def _types(results):

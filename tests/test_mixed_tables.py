@@ -200,6 +200,14 @@ def test_page_shows_means_spreads_and_gaps():
     assert "| arfpy | 2 | 1 | 2 (2) / 2 |  |" in text
 
 
+def test_page_tells_fits_that_had_no_time():
+    starved = {"fit_seconds": 300.0, "cpu_seconds": 200.0}
+    records = [record("Adult", name, 0, 0.5, **starved) for name in ("arfpy", COPULA)]
+    records[1]["budget"] = None
+    assert "With less than 80% of a core: arfpy on Adult, seed 0." in page(records)
+    assert "less than 80%" not in page([record("Adult", "arfpy", 0, 0.5)])
+
+
 def test_page_of_measured_records_is_complete():
     data = replace(split(400), digest="x")
     records = [
