@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data.checks import checked_table, has_only_numbers, unchanged_if_it_fails
-from roundtrip.data.libraries import as_frame
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import (
     FileParts,
@@ -20,6 +19,7 @@ from roundtrip.io.saved import (
     plain_estimator,
     plain_parameters,
 )
+from roundtrip.outliers.any_kind import fit_cells
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.columns import EDGE, GaussianColumns
 from roundtrip.outliers.conformal import fence
@@ -186,24 +186,17 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
                 f"sigma={self.sigma!r} is for tables of complete numbers; leave it out for rows "
                 "with categories, dates or missing cells"
             )
-        _, frame = as_frame(X)
-        table = pd.DataFrame(np.asarray(X)) if frame is None else frame
-        if len(table) < FEWEST_ROWS:
-            raise ValueError(f"a detector needs at least {FEWEST_ROWS} rows, got {len(table)}")
         seeds = Seeds.from_random_state(self.random_state)
-        order = seeds.rng("split").permutation(len(table))
-        held_out = min(max(1, round(self.calibration_fraction * len(table))), len(table) - 2)
-        density: Roundtrip = clone(self.estimator or density_of_any_kind())
-        density.set_params(device=self.device if self.estimator is None else density.device)
+        density: Roundtrip = clone(self.estimator or density_of_any_kind(self.device))
         self._seed(density, seeds["density"] % 2**31)
-        density.fit(table.iloc[order[held_out:]] if frame is not None else X[order[held_out:]])
+        fitted = fit_cells(
+            X, density, share=self.calibration_fraction, rng=seeds.rng("split"), least=FEWEST_ROWS
+        )
         density.schema_.name_features(self)
-        values = density.schema_.checked_values(self, X)
-        self.scorer_ = Scorer.of_cells(density, values[order[held_out:]])
-        self.n_trimmed_ = 0
+        self.scorer_, self.n_trimmed_ = fitted.scorer, 0
+        self.held_out_scores_ = np.sort(fitted.held_out_scores)
         self.model_scores_ = self.scorer_.draw_scores()
-        self.held_out_scores_ = np.sort(self.scorer_.scores(values[order[:held_out]]))
-        self._set_offset(self.scorer_.scores(values))
+        self._set_offset(fitted.scores)
         return self
 
     @classmethod
