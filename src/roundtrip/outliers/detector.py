@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data.checks import checked_table, has_only_numbers, unchanged_if_it_fails
@@ -69,6 +70,8 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         and None if `estimator` has columns in other units or other noise. Scoring with a number
         uses 4,096 codes, too few for noise much narrower than 1 in many columns; scoring with None
         computes densities to their tolerance, which takes much longer.
+    columns : mapping, optional
+        Kinds of columns that are not to be inferred, as for `Roundtrip`: ``{"zip": "category"}``.
     gaussian_columns : bool, default=True
         Whether columns are made Gaussian; otherwise the default density standardises them.
     trim : bool, default=True
@@ -120,6 +123,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         *,
         estimator: Roundtrip | None = None,
         sigma: float | Literal["auto"] | None = "auto",
+        columns: Any = None,
         gaussian_columns: bool = True,
         trim: bool = True,
         calibration_fraction: float = 0.2,
@@ -130,6 +134,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         self.contamination = contamination
         self.estimator = estimator
         self.sigma = sigma
+        self.columns = columns
         self.gaussian_columns, self.trim = gaussian_columns, trim
         self.calibration_fraction = calibration_fraction
         self.device = device
@@ -152,7 +157,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> Self:
         self._check_parameters()
-        if getattr(self.estimator, "columns", None) or not has_only_numbers(X):
+        if self._kinds or not has_only_numbers(X):
             return self._fit_any_kind(X)
         X = checked_table(self, X, ensure_min_samples=FEWEST_ROWS)
         seeds = Seeds.from_random_state(self.random_state)
@@ -188,6 +193,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
             )
         seeds = Seeds.from_random_state(self.random_state)
         density: Roundtrip = clone(self.estimator or density_of_any_kind(self.device))
+        density.columns = self._kinds
         self._seed(density, seeds["density"] % 2**31)
         fitted = fit_cells(
             X, density, share=self.calibration_fraction, rng=seeds.rng("split"), least=FEWEST_ROWS
@@ -321,6 +327,13 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
     def _values(self, X: Any) -> np.ndarray:
         """Check rows and return them as `(rows, columns)` float64."""
         if self.scorer_.takes_any_kind:
@@ -348,6 +361,11 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         density: Roundtrip = clone(given)
         self._seed(density, seed)
         return density
+
+    @property
+    def _kinds(self) -> Any:
+        """Kinds of columns that the user gives, also by the density."""
+        return self.columns or getattr(self.estimator, "columns", None)
 
     def _seed(self, density: Roundtrip, seed: int) -> None:
         """Give a density the seed and the verbosity that it has not of its own."""
