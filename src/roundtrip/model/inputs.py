@@ -113,6 +113,40 @@ class RowInputs(nn.Module):
         return pad(torch.cat(parts, dim=-1), (0, self._spare))
 
 
+class FilledInputs(nn.Module):
+    """Rows of numbers with typical values for missing cells, for an encoder of complete rows.
+
+    Parameters
+    ----------
+    typical : Tensor
+        Typical values, `(features,)`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> FilledInputs(torch.tensor([5.0, 6.0]))(torch.tensor([[1.0, torch.nan]])).tolist()
+    [[1.0, 6.0]]
+    """
+
+    typical: Tensor
+
+    def __init__(self, typical: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("typical", typical, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Fill `(rows, features)`."""
+        return torch.where(x.isnan(), self.typical.to(x.dtype), x)
+
+    def as_observed(self, x: Tensor, rng: torch.Generator) -> Tensor:
+        """Return the rows: those of training were complete."""
+        return x
+
+    def known_pattern(self, x: Tensor) -> Tensor:
+        """Return which rows are complete, `(rows,)`."""
+        return ~x.isnan().any(dim=1)
+
+
 def normal_scores(frequencies: Sequence[float]) -> Tensor:
     """Return the normal quantile of the middle of each level of an ordered category.
 

@@ -10,6 +10,7 @@ import torch
 
 from roundtrip.data import Rows
 from roundtrip.model.core import RoundtripModel
+from roundtrip.model.inputs import RowInputs
 from roundtrip.model.networks import ResidualMLP
 
 SMALLEST_VARIANCE = 1e-4
@@ -43,7 +44,7 @@ def start_at_principal_components(
     if not (isinstance(generator, ResidualMLP) and isinstance(encoder, ResidualMLP)):
         raise TypeError("only residual networks can start at principal components")
     data, context = rows.x.double(), rows.context.double()
-    if model.inputs is not None:
+    if isinstance(model.inputs, RowInputs):
         data = model.inputs(data)[:, : model.inputs.described]
     dim, features = model.latent_dim, data.shape[1]
     mean, context_mean = data.mean(dim=0), context.mean(dim=0)
