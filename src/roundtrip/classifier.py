@@ -303,7 +303,8 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         fitted = self.estimator_.fitted_
         if not fitted.model.has_posterior:
             return np.zeros((len(rows), len(contexts)))
-        models = [fitted.prepared.given(each.to(rows.device)).model for each in contexts]
+        given = (fitted.prepared.given(each.to(rows.device)) for each in contexts)
+        models = [each.model_of(rows.x) for each in given]
         verbose = bool(self.estimator_.verbose)
         columns = [
             rough_log_density(model, rows.x, draws=ROUGH_DRAWS, seed=fitted.seed)

@@ -290,6 +290,8 @@ class Roundtrip(
         else:
             schema = self.schema_.with_columns_of(X)
             rows = schema.rows(self, X, context, min_rows=2)
+        if previous is not None:
+            schema.check_complete("X", rows)
         options = fit_options(
             params, pixels=pixels, rows=len(rows), features=rows.features, has_max_time=timed
         )
@@ -302,6 +304,7 @@ class Roundtrip(
         held_out: Rows | None = None
         if validation_data is not None:
             held_out = schema.rows(self, validation_data, validation_context)
+            schema.check_complete("validation_data", held_out)
         elif validation_context is not None:
             raise ValueError("validation_context needs validation_data")
         states, random_state = None, self.random_state

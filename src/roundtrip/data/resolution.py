@@ -298,12 +298,13 @@ def _points(distinct: _Distinct) -> np.ndarray | None:
     """Return which of the values are repeated so often that they count as rounded."""
     counts, rows = distinct.counts, int(distinct.counts.sum())
     number = len(counts)
+    spikes = counts >= max(SPIKE_ROWS, SPIKE_SHARE * rows)
     repeats = 3 if number <= FEW_VALUES else FEWEST_REPEATS
-    if number * repeats <= rows:
-        often = np.ones(number, dtype=bool)
-    else:
-        often = counts >= max(SPIKE_ROWS, SPIKE_SHARE * rows)
-    return often if 0 < often.sum() <= MOST_POINTS else None
+    # Among many values, a spike must not pass for repetitions of all others.
+    others = ~spikes if number > FEW_VALUES else np.ones(number, dtype=bool)
+    if number <= MOST_POINTS and others.sum() * repeats <= counts[others].sum():
+        return np.ones(number, dtype=bool)
+    return spikes if 0 < spikes.sum() <= MOST_POINTS else None
 
 
 def _of_points(

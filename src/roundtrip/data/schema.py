@@ -209,6 +209,14 @@ class Schema:
             if holes or isinstance(kind, CategoryColumn)
         )
 
+    def check_complete(self, name: str, rows: Rows) -> None:
+        """Raise `ValueError` for missing cells if training has complete rows only."""
+        if not self.is_mixed and bool(rows.x.isnan().any()):
+            raise ValueError(
+                f"{name} has missing cells, but the table of fit has none, so that training can't "
+                "take them; fill the cells, or drop the rows"
+            )
+
     def log_dets(self, x: Tensor) -> np.ndarray:
         """Return the log|det| of the scaling of the observed numbers of each row.
 

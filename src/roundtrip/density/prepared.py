@@ -66,6 +66,12 @@ class PreparedModel:
             self._observed = PreparedModel(self.model.observed(typical), nets=self.scored_often)
         return self._observed
 
+    def model_of(self, x: Tensor) -> RoundtripModel:
+        """Return the model, or that of observed cells if some are missing in these rows."""
+        if self.model.inputs is None and bool(x.isnan().any()):
+            return self.observed.model
+        return self.model
+
     def part_encoder(self, verbose: bool = False) -> PartEncoder:
         """Return the encoder of parts of rows, trained at the first call."""
         if self._part_encoder is None:

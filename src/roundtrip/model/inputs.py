@@ -61,6 +61,7 @@ class RowInputs(nn.Module):
     def __init__(self, columns: Columns) -> None:
         super().__init__()
         self._categories = columns.categories
+        self._indicators = columns.indicators
         self._counts = [each.count for each in columns.levels_of(columns.categories)]
         self.described = len(columns.numbers) + sum(self._counts) + len(columns.ordered)
         incomplete = [place for place, each in enumerate(columns.incomplete) if each]
@@ -89,7 +90,10 @@ class RowInputs(nn.Module):
         if not len(self.incomplete):
             return x
         which = torch.randint(KEPT_PATTERNS, (len(x),), generator=rng).to(x.device)
-        return x.masked_fill(self.patterns[which], torch.nan)
+        missing = self.patterns[which]
+        for feature, indicator in self._indicators:  # which the row was drawn with
+            missing[:, feature] = x[:, indicator] == 1
+        return x.masked_fill(missing, torch.nan)
 
     def known_pattern(self, x: Tensor) -> Tensor:
         """Return which rows miss no other cells than training rows do, `(rows,)`."""

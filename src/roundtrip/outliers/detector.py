@@ -20,6 +20,7 @@ from roundtrip.io.saved import (
     plain_estimator,
     plain_parameters,
 )
+from roundtrip.options import fit_options
 from roundtrip.outliers.any_kind import fit_cells
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.columns import EDGE, GaussianColumns
@@ -191,6 +192,13 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
                 f"sigma={self.sigma!r} is for tables of complete numbers; leave it out for rows "
                 "with categories, dates or missing cells"
             )
+        if self.estimator is not None:
+            objective = fit_options(self.estimator.get_params(deep=False)).objective
+            if not objective.has_posterior:
+                raise ValueError(
+                    f"objective={objective!r} has no posterior, which rows with categories, dates "
+                    "or missing cells are scored by; use objective='likelihood'"
+                )
         seeds = Seeds.from_random_state(self.random_state)
         density: Roundtrip = clone(self.estimator or density_of_any_kind(self.device))
         density.columns = self._kinds
@@ -229,7 +237,8 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
             raise ValueError("outliers are found by densities of tables without a context")
         detector = cls(estimator=estimator, sigma=None, gaussian_columns=False, trim=False)
         schema.name_features(detector)
-        detector.scorer_ = Scorer(estimator, None, None)
+        by_cells = schema.is_mixed and estimator.model_.has_posterior
+        detector.scorer_ = Scorer.of_cells(estimator) if by_cells else Scorer(estimator, None, None)
         detector.held_out_scores_ = None
         detector.n_trimmed_ = 0
         detector.model_scores_ = detector.scorer_.draw_scores()
@@ -337,7 +346,13 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     def _values(self, X: Any) -> np.ndarray:
         """Check rows and return them as `(rows, columns)` float64."""
         if self.scorer_.takes_any_kind:
-            return self.estimator_.schema_.checked_values(self, X)
+            values = self.estimator_.schema_.checked_values(self, X)
+            if self.scorer_.tails is None and np.isnan(values).any():
+                raise ValueError(
+                    "rows have missing cells, but the density was fitted to complete rows, so that "
+                    "scores would not be comparable; fill the cells, or drop the rows"
+                )
+            return values
         return checked_table(self, X, reset=False)
 
     def _check_parameters(self) -> None:
@@ -396,4 +411,6 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     def _feature_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+        names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+        indicated = self.estimator_.schema_.indicated if self.scorer_.takes_any_kind else ()
+        return [*names, *(f"{names[place]} (missing)" for place in indicated)]

@@ -198,8 +198,9 @@ class FittingData:
         of_steps = ROUNDED_FLOOR * self.resolution
         floor = torch.maximum(CONTINUOUS_FLOOR * spread, of_steps)
         # Values that are repeated so often are spikes, however far apart others are.
-        distinct = x.new_tensor([len(column.unique()) for column in x.unbind(dim=1)])
-        spikes = (self.resolution > 0) & (len(x) >= SPIKE_ROWS * distinct)
+        observed = [column[~column.isnan()] for column in x.unbind(dim=1)]
+        repeats = [len(column) / max(len(column.unique()), 1) for column in observed]
+        spikes = (self.resolution > 0) & (x.new_tensor(repeats) >= SPIKE_ROWS)
         return torch.where(spikes, of_steps, floor)
 
     @cached_property
@@ -235,4 +236,5 @@ def columns_of(schema: Schema) -> Columns | None:
         else None
         for kind in schema.kinds
     ]
-    return Columns(tuple(levels), tuple(map(bool, schema.incomplete)))
+    places = zip(schema.indicated, range(schema.n_columns, schema.features), strict=True)
+    return Columns(tuple(levels), tuple(map(bool, schema.incomplete)), tuple(places))

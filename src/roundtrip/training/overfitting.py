@@ -47,7 +47,7 @@ def warn_of_overfitting(
         )
     if result.best_epoch and "bound" in result.history:
         best = result.best_epoch - 1
-        training = result.history["bound"][best] + schema.log_det
+        training = result.history["bound"][best] + data.log_det
         gap = training - result.history["validation_log_likelihood"][best]
         if gap > LARGEST_GAP * data.features:
             reasons.append(

@@ -15,6 +15,9 @@ from roundtrip.model.networks import ResidualMLP
 
 SMALLEST_VARIANCE = 1e-4
 
+MOST_ROWS = 10_000
+"""Rows that the components of tables with categories or missing cells are made from, at most."""
+
 
 def has_linear_start(model: RoundtripModel) -> bool:
     """Return whether G and H can start as linear maps, H with a posterior."""
@@ -45,6 +48,8 @@ def start_at_principal_components(
         raise TypeError("only residual networks can start at principal components")
     data, context = rows.x.double(), rows.context.double()
     if isinstance(model.inputs, RowInputs):
+        # An input per level: all rows at once might not fit into memory.
+        data, context = data[:MOST_ROWS], context[:MOST_ROWS]
         data = model.inputs(data)[:, : model.inputs.described]
     dim, features = model.latent_dim, data.shape[1]
     mean, context_mean = data.mean(dim=0), context.mean(dim=0)
