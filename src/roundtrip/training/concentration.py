@@ -122,4 +122,7 @@ def _suspects(data: FittingData, schema: Schema) -> list[int]:
     suspects = [place for place in np.flatnonzero(fine) if distinct[place] > 1]
     suspects = [place for place in suspects if distinct[place] <= MOST_DISTINCT * n_rows[place]]
     suspects = [place for place in suspects if not isinstance(schema.kinds[place], CategoryColumn)]
+    # Repeated whole numbers are counts or amounts: spikes are what they are.
+    whole = [column.complete and column.decimals == 0 for column in schema.rounding]
+    suspects = [place for place in suspects if not whole[place]]
     return sorted(map(int, suspects), key=lambda place: int(distinct[place]))[:COLUMNS]
