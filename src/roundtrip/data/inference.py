@@ -66,6 +66,28 @@ def check_overrides(columns: Any) -> None:
             raise ValueError(f"columns[{label!r}] needs two or more different levels, got {kind!r}")
 
 
+def reading(columns: Mapping[Any, Override] | None, missing: str) -> dict[str, Any]:
+    """Return a copy of what says how tables are read, to compare it with that of another fit.
+
+    Parameters
+    ----------
+    columns : mapping or None
+        Kinds or levels of some columns, by their labels.
+    missing : str
+        What missing cells are.
+
+    Examples
+    --------
+    >>> reading({"size": ["small", "large"]}, "ignore")
+    {'columns': {'size': ('small', 'large')}, 'missing': 'ignore'}
+    """
+    kinds = {
+        label: kind if isinstance(kind, str) else tuple(map(python_value, kind))
+        for label, kind in (columns or {}).items()
+    }
+    return {"columns": kinds, "missing": missing}
+
+
 def inferred(cells: pd.Series, override: Override | None = None) -> Column:
     """Return the kind of a column.
 
