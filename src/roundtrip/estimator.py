@@ -14,7 +14,6 @@ from sklearn.base import (
     DensityMixin,
     TransformerMixin,
 )
-from sklearn.utils import Tags
 
 from roundtrip.data import Rows, Schema
 from roundtrip.data.checks import unchanged_if_it_fails
@@ -22,6 +21,7 @@ from roundtrip.data.images import ImageLayout, are_images
 from roundtrip.data.inference import check_overrides, reading
 from roundtrip.data.missing import MISSING
 from roundtrip.data.scaling import SCALES
+from roundtrip.data.tags import TakesAnyCells
 from roundtrip.density import FittedDensity
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.scoring import Scoring
@@ -51,6 +51,7 @@ class Roundtrip(
     HasComponents,
     Scoring,
     SavedToFile,
+    TakesAnyCells,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     DensityMixin,
@@ -360,13 +361,6 @@ class Roundtrip(
                 f"{' and '.join(changed)} differ{'s' * (len(changed) == 1)} from the earlier fit; "
                 "set warm_start=False, or the parameters of that fit"
             )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     def _file_parts(self) -> FileParts:
         content = {
