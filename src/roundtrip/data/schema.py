@@ -15,7 +15,8 @@ from roundtrip.data.kinds import CategoryColumn, Column
 from roundtrip.data.libraries import as_frame
 from roundtrip.data.missing import (
     MISSING,
-    check_observed,
+    check_columns,
+    check_rows,
     indicator_columns,
     with_indicators,
     without_indicators,
@@ -125,7 +126,8 @@ class Schema:
         check_channels(X)
         form, cells = TableFormat.learned(X, columns)
         values = _checked(owner, cells, ensure_min_samples=2, reset=True)
-        check_observed(cells, values)
+        check_columns(cells, values)
+        check_rows(cells, values)
         incomplete = np.isnan(values).any(axis=0)
         indicated = tuple(map(int, np.flatnonzero(incomplete))) if missing == "model" else ()
         kinds = (*form.columns, *indicator_columns(values, indicated))
@@ -236,7 +238,7 @@ class Schema:
         return -(~missing @ np.log(self.scaling.scale))
 
     def unseen(self, x: Tensor) -> np.ndarray:
-        """Return which cells have a level that fit has not seen, `(rows, features)` bool."""
+        """Return which cells have unseen levels, `(rows, features)` bool."""
         levels = [
             len(kind.levels) if isinstance(kind, CategoryColumn) else np.inf for kind in self.kinds
         ]
@@ -328,7 +330,10 @@ class Schema:
         _, frame = as_frame(X)
         if frame is not None:
             check_names(owner, frame)
-        return _checked(owner, self.form.cells(X if frame is None else frame), **settings)
+        cells = self.form.cells(X if frame is None else frame)
+        values = _checked(owner, cells, **settings)
+        check_rows(cells, values)
+        return values
 
     def encoded(self, values: np.ndarray, context: Any = None) -> Rows:
         """Convert checked values `(rows, columns)` in the user's units, and their context."""

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data.checks import checked_table, has_only_numbers, unchanged_if_it_fails
+from roundtrip.data.tags import TakesAnyCells
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import (
     FileParts,
@@ -47,7 +47,7 @@ FEWEST_ROWS = 4
 SCORES = ("held_out_scores", "model_scores")
 
 
-class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
+class RoundtripDetector(PValues, SavedToFile, TakesAnyCells, OutlierMixin, BaseEstimator):
     """Outlier detection by density: outliers are rows of low density.
 
     `fit` makes columns Gaussian by their ranks, so that neither units nor skewness matter, and fits
@@ -56,6 +56,10 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     density is fitted again, so that training data may contain outliers. A share of the rows is
     held out; the p-value of a row is its rank among them. A saved detector contains up to 512
     sorted values of each column, which make columns Gaussian, but no rows.
+
+    Tables with categories, dates or missing cells have no Gaussian columns, wide noise or trimming:
+    a row is scored by its most surprising cell given the others (or by the whole row, if that is
+    more unusual), relative to the tail of the surprises of that column among training rows.
 
     Parameters
     ----------
@@ -248,6 +252,10 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log density of each row under the wide noise, `(rows,)`; low for outliers.
 
+        In tables with categories, dates or missing cells: minus the largest surprise of a cell
+        given the others, or of the whole row, relative to the tail of the surprises of that column,
+        or of rows, among training rows.
+
         Parameters
         ----------
         X : array-like or DataFrame
@@ -335,13 +343,6 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     def _values(self, X: Any) -> np.ndarray:
         """Check rows and return them as `(rows, columns)` float64."""
