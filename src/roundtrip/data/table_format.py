@@ -81,6 +81,8 @@ class TableFormat:
             features = array.shape[1] if array.ndim == 2 else 0
             dtype = number_type(str(array.dtype)) if isinstance(X, np.ndarray) else "float64"
             return cls("numpy", None, (NumberColumn(dtype),) * features), X
+        if frame is not None and len(frame) == 0:
+            raise ValueError("Found a table with 0 sample(s), but fit needs at least 2 rows")
         table = frame_of_array(X) if frame is None else frame
         labels = list(table.columns)
         check_unique(labels)

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from roundtrip.density import DensityWarning, Method
 from roundtrip.density.cells import quick_cell_surprises
+from roundtrip.density.surprise import surprise_parts
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import FileParts, Restoring
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.cell_tails import CellTails
 from roundtrip.outliers.columns import GaussianColumns
-from roundtrip.outliers.explanation import Surprises
+from roundtrip.outliers.explanation import TOL, Surprises
 from roundtrip.parameters import named_seed
 
 DRAWS = 2000
@@ -27,6 +28,9 @@ complete rows are measured on; with fewer, draws take their place."""
 
 LARGEST_SURPRISE = 1e6
 """Replaces a surprise that is not a number, of rows beyond the range of floating point."""
+
+FEW_DRAWS = 50
+"""Number of draws whose surprise is divided into its parts, for rows that are scored by cells."""
 
 USUAL_DRAWS = 200
 """Number of these draws whose medians an explanation is relative to."""
@@ -86,7 +90,17 @@ class Scorer:
     @cached_property
     def usual_surprises(self) -> Surprises:
         """Surprises of draws from the density, whose medians explanations are relative to."""
-        return self._surprises(self._draws[:USUAL_DRAWS])
+        if self.tails is None:
+            return self._surprises(self._draws[:USUAL_DRAWS])
+        # Medians need no precise surprises of each cell.
+        model, seed = self.density.fitted_.prepared.model, self.density.fitted_.seed
+        quick = self._quick_surprises(self._complete_draws)
+        parts = surprise_parts(
+            model, self._complete_draws[:FEW_DRAWS].to(model.device), tol=TOL, seed=seed
+        )
+        return Surprises(
+            quick[:, 0], parts.residual.cpu().numpy(), parts.latent.cpu().numpy(), quick[:, 1:]
+        )
 
     @cached_property
     def _draws(self) -> np.ndarray:
