@@ -135,7 +135,7 @@ def test_weights_that_are_shared_are_saved(mixture, tmp_path):
 
 
 def test_a_setting_that_no_file_holds_is_refused(mixture, tmp_path):
-    est = Roundtrip(latent_dim=2, **(TINY | {"network": Tied(names={1: 2})})).fit(mixture.X)
+    est = Roundtrip(latent_dim=2, **(TINY | {"network": Tied(names={1, 2})})).fit(mixture.X)
     with pytest.raises(ValueError, match="can't be saved"):
         est.save(tmp_path / "m.rt")
     assert not (tmp_path / "m.rt").exists()

@@ -76,10 +76,10 @@ def test_pages_follow_from_the_numbers(name, tmp_path, monkeypatch):
         assert (folder / picture.name).read_bytes() == picture.read_bytes()
 
 
-def test_page_of_small_tables_follows_from_the_numbers(monkeypatch):
+@pytest.mark.parametrize("name", ["small-tables", "mixed-tables"])
+def test_pages_of_benchmarks_follow_from_the_numbers(name, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    from small_tables_page import page
-
-    folder = ROOT / "results" / "small-tables"
+    page = importlib.import_module(f"{name.replace('-', '_')}_page").page
+    folder = ROOT / "results" / name
     records = json.loads((folder / "runs.json").read_text())
-    assert page(records) == (folder / "small-tables.md").read_text()
+    assert page(records) == (folder / f"{name}.md").read_text()

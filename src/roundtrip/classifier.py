@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    check_array,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -19,7 +21,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from roundtrip.data import Rows
-from roundtrip.data.checks import naming_bad_cells, unchanged_if_it_fails
+from roundtrip.data.checks import has_only_numbers, naming_bad_cells, unchanged_if_it_fails
 from roundtrip.data.context import check_label
 from roundtrip.data.images import are_images, check_channels
 from roundtrip.density import DensityWarning, Method
@@ -109,6 +111,10 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
             X, y = np.asarray(X), column_or_1d(y)
             check_consistent_length(X, y)
             self.__dict__.pop("feature_names_in_", None)  # of an earlier table
+        elif getattr(self.estimator, "columns", None) or not has_only_numbers(X):
+            self.__dict__.pop("feature_names_in_", None)
+            y = column_or_1d(check_array(y, ensure_2d=False, dtype=None))
+            check_consistent_length(X, y)
         else:
             check_channels(X)
             with naming_bad_cells(X):
@@ -128,8 +134,17 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
             estimator.random_state = self.random_state
         estimator.fit(X, context=codes, max_time=max_time)
         self.n_features_in_ = estimator.n_features_in_
+        if hasattr(estimator, "feature_names_in_"):
+            self.feature_names_in_ = estimator.feature_names_in_
         self.classes_, self.class_count_, self.estimator_ = classes, counts, estimator
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
 
     @classmethod
     def from_density(
@@ -294,7 +309,7 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
             rough_log_density(model, rows.x, draws=ROUGH_DRAWS, seed=fitted.seed)
             for model in tracked(models, "rough density of each class", enabled=verbose)
         ]
-        return np.stack(columns, axis=1) + fitted.schema.log_det
+        return np.stack(columns, axis=1) + fitted.schema.log_dets(rows.x)[:, None]
 
     def _file_parts(self) -> FileParts:
         for label in self.classes_.tolist():

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -13,10 +14,13 @@ from sklearn.base import (
     DensityMixin,
     TransformerMixin,
 )
+from sklearn.utils import Tags
 
 from roundtrip.data import Rows, Schema
 from roundtrip.data.checks import unchanged_if_it_fails
 from roundtrip.data.images import ImageLayout, are_images
+from roundtrip.data.inference import check_overrides
+from roundtrip.data.missing import MISSING
 from roundtrip.data.scaling import SCALES
 from roundtrip.density import FittedDensity
 from roundtrip.density.proposals import Proposal
@@ -55,7 +59,9 @@ class Roundtrip(
     """Roundtrip density estimator: log densities with error bars, samples and encodings.
 
     Learns a generator G (latent z → x) and an encoder H (x → z) from a table, or from images,
-    `(rows, height, width, channels)` or `(rows, channels, height, width)`; the density of a point
+    `(rows, height, width, channels)` or `(rows, channels, height, width)`. Tables are arrays, or
+    DataFrames of pandas, polars or pyarrow with numbers, categories (text, booleans), dates,
+    durations and missing cells. The density of a point
     is ``p(x) = ∫ p(x | G(z)) p(z) dz``. Defaults suit a laptop CPU; `Roundtrip.paper` and
     `Roundtrip.paper_images` give the settings of the paper.
 
@@ -88,6 +94,14 @@ class Roundtrip(
         after training. "auto" is a mixture, and normal for the adversarial objective.
     scale : {"standard", "minmax", None}, default="standard"
         How columns are scaled. Densities are in the user's units whatever the scaling.
+    columns : dict, default=None
+        Kinds of columns by their names (by their numbers in an array), where they are not to be
+        inferred: "number", "category", "ordered", "date", "duration", or the list of the levels of
+        an ordered category in their order, as in ``{"zip": "category", "size": ["S", "M", "L"]}``.
+    missing : {"ignore", "model"}, default="ignore"
+        What a missing cell (NaN, None, NaT, pandas.NA) is. "ignore": a cell that was not observed;
+        the density of a row is that of its observed cells. "model": besides, which cells are
+        missing is a part of the density, and samples have missing cells, too.
     dequantize : bool or "auto", default="auto"
         Whether fitting spreads rounded values evenly over their rounding steps, so that the
         density's integral over a step is the probability of the value. "auto" does, unless the
@@ -118,6 +132,8 @@ class Roundtrip(
         The networks, noise and prior, in scaled units.
     schema_ : Schema
         Columns, scaling, context and image layout of the rows.
+    columns_ : dict
+        Kind of each column by its name; ``str(est.columns_["job"])`` describes it.
     options_ : FitOptions
         The parameters with every shorthand and "auto" replaced by what it stood for.
     sigma_ : float or numpy.ndarray
@@ -167,6 +183,8 @@ class Roundtrip(
         network: str | Network = "auto",
         prior: str | Prior = "auto",
         scale: str | None = "standard",
+        columns: Mapping[Any, Any] | None = None,
+        missing: str = "ignore",
         dequantize: bool | Literal["auto"] = "auto",
         max_epochs: int | Literal["auto"] = "auto",
         validation: Validation | Literal["auto"] = "auto",
@@ -183,6 +201,8 @@ class Roundtrip(
         self.network = network
         self.prior = prior
         self.scale = scale
+        self.columns = columns
+        self.missing = missing
         self.dequantize = dequantize
         self.max_epochs = max_epochs
         self.validation = validation
@@ -256,19 +276,29 @@ class Roundtrip(
         fit_options(params, pixels=pixels)  # checks the parameters before the rows
         check_choice("warm_start", self.warm_start, (True, False))
         check_choice("scale", self.scale, SCALES)
+        check_choice("missing", self.missing, MISSING)
+        check_overrides(self.columns)
         check_number("tol", self.tol, above=0)
         device = resolve_device(self.device)
         # Networks that were not trained, of a linear model, are no start for training.
         trained = getattr(self, "best_epoch_", 0) > 0
         previous = self.model_ if self.warm_start and trained else None
         if previous is None:
-            schema, rows = Schema.fit(self, X, context, scale=self.scale)
+            schema, rows = Schema.fit(
+                self, X, context, scale=self.scale, columns=self.columns, missing=self.missing
+            )
         else:
             schema = self.schema_.with_columns_of(X)
             rows = schema.rows(self, X, context, min_rows=2)
         options = fit_options(
             params, pixels=pixels, rows=len(rows), features=rows.features, has_max_time=timed
         )
+        if schema.is_mixed and not options.objective.takes_mixed_rows:
+            raise ValueError(
+                f"objective={self.objective!r} takes complete tables of numbers, but there are "
+                f"categories or missing cells in {schema.mixed_columns()}; use "
+                "objective='likelihood', or encode and fill these columns"
+            )
         held_out: Rows | None = None
         if validation_data is not None:
             held_out = schema.rows(self, validation_data, validation_context)
@@ -317,6 +347,13 @@ class Roundtrip(
         self.stopped_by_ = result.stopped_by
         self.fitted_ = FittedDensity(fitted.model, schema, seeds["scoring"])
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
 
     def _file_parts(self) -> FileParts:
         content = {

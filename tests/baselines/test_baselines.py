@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from sklearn.base import clone
@@ -231,3 +232,18 @@ def test_bad_input(fitted, name):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("odd", [["a", "b", "a"], [1.0, None, 2.0], pd.to_datetime(["2024"] * 3)])
+def test_columns_that_baselines_cannot_take_are_named(odd):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "odd": odd})
+    with pytest.raises(ValueError, match=r"in columns odd; first in row [01]"):
+        KDE().fit(frame)
+
+
+def test_tables_of_polars_give_samples_of_polars(rng):
+    table = pl.DataFrame({"a": rng.normal(size=50), "b": rng.integers(9, size=50)})
+    kde = KDE(random_state=0).fit(table)
+    assert kde.score_samples(table).shape == (50,)
+    assert kde.sample(3).columns == ["a", "b"]
+    assert isinstance(kde.sample(3), pl.DataFrame)

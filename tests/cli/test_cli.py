@@ -50,7 +50,10 @@ def folder(tmp_path_factory):
     (folder / "folder.rt").mkdir()
     (folder / "ragged.csv").write_text("a,b\n1,2\n3\n")
     (folder / "text.csv").write_text("a,b,name\n1,2,Ada\n3,4,Bob\n")
-    (folder / "missing.csv").write_text("a,b\n1,\n3,4\n5,6\n")
+    (folder / "words.csv").write_text("a,b\n1,x\n3,y\n")
+    (folder / "names.csv").write_text("a,name\n" + "".join(f"{i},N{i}\n" for i in range(30)))
+    (folder / "gap.csv").write_text("a,b\n1,\n3,\n")
+    (folder / "infinite.csv").write_text("a,b\n1,2\n3,-inf\n")
     (folder / "three.csv").write_text("1,2,3\n4,5,6\n")
     (folder / "one.csv").write_text("a\n1\n2\n")
     (folder / "bad.parquet").write_text("not parquet")
@@ -282,6 +285,7 @@ def test_info(here):
         "file": "m.rt",
         "columns": 2,
         "column_names": ["a", "b"],
+        "kinds": {"a": "number", "b": "number"},
         "latent_dim": 2,
         "sigma": estimator.sigma_,
         "epochs": 1,
@@ -318,8 +322,14 @@ BAD_INPUTS = {
     "fit folder": ("fit folder.csv -o x.rt", "folder.csv is a folder"),
     "fit empty": ("fit empty.csv -o x.rt", "empty.csv is empty"),
     "fit ragged": ("fit ragged.csv -o x.rt", "Row #3: Expected 2 columns, got 1"),
-    "fit text": ("fit text.csv -o x.rt", "columns name are not numbers.*--columns"),
-    "fit missing values": ("fit missing.csv -o x.rt", "NaN"),
+    "fit names": ("fit names.csv -o x.rt", "column 'name': it has 30 different .* in 30 rows"),
+    "fit nothing": ("fit gap.csv -o x.rt", "column 'b': all its cells are missing"),
+    "fit infinite": ("fit infinite.csv -o x.rt", "infinity.*in columns b; first in row 1: -inf"),
+    "fit no dates": ("fit text.csv -o x.rt --dates name", "row 0 has 'Ada', which is not a date"),
+    "fit absent category": ("fit text.csv -o x.rt --categories c", "names c, which is no column"),
+    "fit two kinds": ("fit text.csv -o x.rt --categories a --dates a", "both name a"),
+    "fit --outliers": ("fit d.csv -o x.rt --outliers --categories a", "leave out --categories"),
+    "fit outliers text": ("fit text.csv -o x.rt --outliers", "in columns name; first in row 0"),
     "fit unknown format": ("fit m.rt -o x.rt", "unknown format: supported are .csv"),
     "fit bad parquet": ("fit bad.parquet -o x.rt", "can't read bad.parquet"),
     "fit bad npy": ("fit bad.npy -o x.rt", "can't read bad.npy"),
@@ -354,8 +364,8 @@ BAD_INPUTS = {
     "score absent column": ("score m.rt one.csv", "lacks b; its columns are a"),
     "score columns": ("score m.rt three.csv", "three.csv has 3 columns, the model needs 2"),
     "score nameless columns": ("score nameless.rt three.csv", "3 features.* 2 features"),
-    "score missing values": ("score m.rt missing.csv", "NaN"),
-    "score text": ("score nameless.rt text.csv", "columns name are not numbers"),
+    "score columns of text": ("score nameless.rt text.csv", "3 features.* 2 features"),
+    "score text": ("score m.rt words.csv", "column 'b': fit had numbers, but row 0 has 'x'"),
     "score method": ("score m.rt d.csv --method magic", "'magic' is not one of 'adaptive'"),
     "score samples": ("score m.rt d.csv --n-samples 0", "--n-samples"),
     "score sigma 0": ("score m.rt d.csv --sigma 0", "sigma must be a number above 1e-07"),

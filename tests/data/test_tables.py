@@ -129,21 +129,42 @@ def test_parquet_types_and_index(tmp_path):
     table = read_table(path)
     assert list(table.columns) == list(frame.columns)  # neither the index nor "year"
     nan = np.nan
-    np.testing.assert_array_equal(table.to_numpy(), [[1, 0.5, 1, nan], [nan, nan, 0, nan]])
-    assert set(table.dtypes) == {np.dtype(float)}
+    expected = [[1, 0.5, 1, nan], [nan, nan, 0, nan]]
+    np.testing.assert_array_equal(table.astype(float).to_numpy(), expected)
+    assert table.dtypes.astype(str).tolist() == ["Int64", "float32", "bool", "object"]
 
 
 @pytest.mark.parametrize(
     "column",
-    [["x", "y"], pd.to_datetime(["2020", "2021"]), pd.Categorical(["a", "b"])],
+    [["x", None], pd.to_datetime(["2020", None]), pd.Categorical(["a", "b"])],
     ids=["text", "date", "category"],
 )
-def test_columns_that_are_not_numbers_are_named(tmp_path, column):
-    path = tmp_path / "t.parquet"
-    pd.DataFrame({"good": [1.0, 2.0], "bad": column}).to_parquet(path)
-    with pytest.raises(ValueError, match=r"columns bad are not numbers; drop or .* --columns$"):
-        read_table(path)
-    assert list(read_table(path, ["good"]).columns) == ["good"]
+def test_columns_of_parquet_files_keep_their_types(tmp_path, column):
+    frame = pd.DataFrame({"number": [1, 2], "other": column})
+    frame.to_parquet(tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet"), frame)
+
+
+def test_columns_of_text_files_are_numbers_booleans_or_text(write):
+    path = write(
+        "t.csv",
+        "n,flag,word,day,time,code,gap\n"
+        "1,true,x,2020-01-01,10:30,007,\n"
+        "2,,,2020-02-01,,12,\n"
+        "3,false,NA,,11:00,,\n",
+    )
+    table = read_table(path, text=["code"])
+    none = table.astype(object).where(table.notna(), None)
+    assert none.to_numpy().tolist() == [
+        [1.0, True, "x", "2020-01-01", "10:30", "007", None],
+        [2.0, None, None, "2020-02-01", None, "12", None],
+        [3.0, False, None, None, "11:00", None, None],
+    ]
+    assert read_table(path)["code"].dtype == np.float64
+    with pytest.raises(ValueError, match=r"\.npy files hold numbers only"):
+        write_table(table, path.with_suffix(".npy"))
+    write_table(table, path.with_suffix(".tsv"))
+    pd.testing.assert_frame_equal(read_table(path.with_suffix(".tsv"), text=["code"]), table)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +242,8 @@ BAD_FILES = {
     "short row": ("t.csv", "a,b\n1,2\n3\n", "Row #3: Expected 2 columns, got 1"),
     "long row": ("t.csv", "1,2\n3,4,5\n", "Row #2: Expected 2 columns, got 3"),
     "header short": ("t.csv", "a,b\n1,2,3\n4,5,6\n", "Expected 2 columns, got 3"),
-    "text column": ("t.csv", "a,b,c\n1,x,y\n", "columns b, c are not numbers"),
-    "date column": ("t.csv", "a,b\n1,2020-01-01\n", "columns b are not numbers"),
-    "semicolons": ("t.csv", "a;b\n1;2\n", "columns a;b are not numbers"),
+    "text without names": ("t.csv", "1,2\n3,x\n", "columns 2 are not numbers; give the table a"),
+    "semicolons": ("t.csv", "a;b\n1;2\n", "only column is named a;b: separate cells by commas"),
     "repeated name": ("t.csv", "a,b,a\n1,2,3\n", "a appear more than once"),
     "row numbers": ("t.csv", ",a,b\n0,1,2\n", "no name"),
     "not utf-8": ("t.csv", b"\xff\xfe\x00a,b\n1,2\n", "can't read"),

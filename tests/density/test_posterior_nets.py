@@ -8,12 +8,10 @@ import torch
 from oracles import FoldedModel, LinearModel, OneSide, with_wide_posterior
 
 from roundtrip.density.adaptive import adaptive
+from roundtrip.density.encoder_proposal import EncoderProposal
+from roundtrip.density.net_variance import net_variance
 from roundtrip.density.nets import shifted_nets
-from roundtrip.density.posterior_nets import (
-    EncoderProposal,
-    by_nets,
-    net_variance,
-)
+from roundtrip.density.posterior_nets import by_nets
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.model.core import RoundtripModel
 

@@ -5,7 +5,7 @@ import torch
 from oracles import FoldedModel, LinearModel, OneSide, with_wide_posterior
 
 from roundtrip.density.adaptive import adaptive
-from roundtrip.density.posterior_nets import refinement_covers
+from roundtrip.density.net_variance import refinement_covers
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.starts.refinement import (
     most_refinement_evaluations,

@@ -453,3 +453,23 @@ def test_few_rows_and_rows_that_are_mostly_alike_are_not_called_outliers(rng, ro
     zeros = np.where(rng.random(500) < 0.9, 0.0, rng.normal(size=500))[:, None]
     detector = RoundtripDetector(estimator=brief(1), random_state=0)
     assert (detector.fit_predict(zeros) == 1).mean() > 0.93
+
+
+@pytest.mark.parametrize("odd", [["a", "b"] * 5, [None, *range(9)], pd.to_datetime(["2024"] * 10)])
+def test_columns_that_the_detector_cannot_take_are_named(odd):
+    frame = pd.DataFrame({"x": np.arange(10.0), "odd": odd})
+    with pytest.raises(ValueError, match=r"in columns odd; first in row 0"):
+        RoundtripDetector().fit(frame)
+
+
+@pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")
+def test_a_density_of_dates_finds_outliers(rng, few_draws):
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.normal(0, 30, size=300), "D")
+    frame = pd.DataFrame({"x": rng.normal(size=300), "day": days})
+    density = barely(random_state=0).fit(frame)
+    detector = RoundtripDetector.from_density(density)
+    few = frame[:5].assign(day=[*days[:4], pd.Timestamp("2034-01-01")])
+    scores = detector.score_samples(few)
+    np.testing.assert_allclose(scores, density.score_samples(few))
+    assert scores.argmin() == 4
+    assert detector.explain(few).named(1)[4] == ["day"]

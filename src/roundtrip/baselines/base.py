@@ -6,9 +6,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.baselines.budget import Budget
+from roundtrip.data.checks import checked_table
+from roundtrip.data.libraries import as_frame, as_library
 from roundtrip.data.scaling import Scaling
 from roundtrip.parameters import check_integer, check_number, random_stream
 
@@ -57,7 +59,7 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (rows, features)
-            Training rows.
+            Training rows of numbers, without missing cells.
         y : object, default=None
             Ignored; present because scikit-learn passes it.
         validation_data : array-like of shape (rows, features) or None, default=None
@@ -77,13 +79,14 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
         budget = Budget(max_time)
         self._check_settings()
         rng = random_stream(self.random_state)
-        columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        X = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
+        library, frame = as_frame(X)
+        columns = None if frame is None else list(frame.columns)
+        X = checked_table(self, X if frame is None else frame, ensure_min_samples=2)
         if validation_data is None:
             training, validation = _split(X, rng)
         else:
             training, validation = X, self._checked_validation(validation_data)
-        self.columns_ = columns
+        self.columns_, self.library_ = columns, library
         self.scaling_ = Scaling.fit(training, "standard")
         self._fit(
             self.scaling_.apply(training),
@@ -107,7 +110,7 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
             `(rows,)` float64, in nats.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = checked_table(self, X, reset=False)
         return self._log_density(self.scaling_.apply(X)) + self.scaling_.log_det
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -129,7 +132,7 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> np.ndarray | pd.DataFrame:
+    ) -> Any:
         """Draw rows from the fitted density.
 
         Parameters
@@ -142,19 +145,21 @@ class DensityBaseline(DensityMixin, BaseEstimator, ABC):
         Returns
         -------
         numpy.ndarray or pandas.DataFrame
-            `(n_samples, features)`; a DataFrame if the estimator was fitted on one.
+            `(n_samples, features)`; a DataFrame of the same library if fitted on one.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
         X = self.scaling_.undo(self._sample(n_samples, random_stream(random_state)))
-        return X if self.columns_ is None else pd.DataFrame(X, columns=self.columns_)
+        if self.columns_ is None:
+            return X
+        return as_library(pd.DataFrame(X, columns=self.columns_), self.library_, None)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "validation_log_likelihood_")
 
     def _checked_validation(self, validation_data: Any) -> np.ndarray:
         try:
-            return validate_data(self, validation_data, dtype=np.float64, order="C", reset=False)
+            return checked_table(self, validation_data, reset=False)
         except ValueError as error:
             raise ValueError(f"validation_data: {error}") from error
 

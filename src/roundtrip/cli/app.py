@@ -140,7 +140,10 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
         context = None if schema is None else schema.context
         return np.asarray(read_table(data, without=(context and context.names) or ()))
     names = list(estimator.feature_names_in_)
-    table = read_table(data, names)
+    density: Any = getattr(estimator, "estimator_", estimator)  # of a detector
+    # What was text in `fit`, such as codes and dates, is text here even if it looks like numbers.
+    text = [name for name, column in density.columns_.items() if not column.is_of_numbers]
+    table = read_table(data, names, text=text)
     if isinstance(table, pd.DataFrame):
         return table
     if table.shape[1] != len(names):
@@ -167,8 +170,11 @@ def context_for(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | list[Any]
 
 def write(table: "Table", output: Path | None) -> None:
     """Write a table to a file, or as csv to stdout."""
+    from roundtrip.data.libraries import as_frame
     from roundtrip.data.tables import write_table, write_text
 
+    _, frame = as_frame(table)  # of polars, for instance
+    table = table if frame is None else frame
     if output is None:
         write_text(table, sys.stdout)
         sys.stdout.flush()  # not at exit, where a closed pipe prints a traceback

@@ -23,6 +23,7 @@ def density_facts(estimator: "Roundtrip") -> dict[str, Any]:
     return {
         "columns": estimator.n_features_in_,
         "column_names": list(getattr(estimator, "feature_names_in_", [])) or None,
+        **_kind_facts(estimator),
         **_context_facts(estimator),
         "latent_dim": estimator.latent_dim_,
         **({"sigma": estimator.sigma_} if _has_one_sigma(estimator) else {}),
@@ -49,6 +50,15 @@ def detector_facts(detector: "RoundtripDetector") -> dict[str, Any]:
         "latent_dim": detector.estimator_.latent_dim_,
         "stopped_by": detector.estimator_.stopped_by_,
     }
+
+
+def _kind_facts(estimator: "Roundtrip") -> dict[str, Any]:
+    schema = estimator.schema_
+    names = schema.columns or [f"x{j}" for j in range(estimator.n_features_in_)]
+    gaps = [", with missing cells" if gap else "" for gap in schema.incomplete]
+    columns = zip(names, estimator.columns_.values(), gaps, strict=False)  # images have no kinds
+    kinds = {str(name): f"{column}{gap}" for name, column, gap in columns}
+    return {"kinds": kinds} if kinds else {}
 
 
 def _context_facts(estimator: "Roundtrip") -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """``roundtrip fit``, ``score``, ``sample`` and ``info``: from a table to a model and back."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -72,6 +73,21 @@ def fit(
             "one column of labels, or covariates."
         ),
     ] = None,
+    categories: Annotated[
+        str | None,
+        typer.Option(help="Columns of codes that are categories: names separated by commas."),
+    ] = None,
+    dates: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of dates like 2024-12-31 (ISO 8601) in text files: names separated by "
+            "commas."
+        ),
+    ] = None,
+    missing: Annotated[
+        Literal["ignore", "model"] | None,
+        typer.Option(help="Whether the density includes which cells are missing."),
+    ] = None,
     outliers: Annotated[
         bool, typer.Option("--outliers", help="Fit an outlier detector for `roundtrip detect`.")
     ] = False,
@@ -79,9 +95,12 @@ def fit(
 ) -> None:
     """Fit a model to the rows or images of DATA and save it. Ctrl-C stops and keeps the best epoch.
 
+    Columns of text and booleans are categories; empty cells are missing.
+
     \b
     Example:
       roundtrip fit people.csv -o people.rt --columns height,weight --seed 1
+      roundtrip fit people.csv -o people.rt --categories zip --dates birthday
       roundtrip fit digits.npz --context y -o digits.rt
     """
     if output.suffix != MODEL_SUFFIX:
@@ -107,6 +126,9 @@ def fit(
             "max_time": max_time,
             "checkpoint": checkpoint,
             "context": context,
+            "categories": categories,
+            "dates": dates,
+            "missing": missing,
             "preset": None if preset == "default" else preset,
         }
         useless = [name for name, value in of_density.items() if value is not None]
@@ -121,6 +143,7 @@ def fit(
     both = set(names or ()) & set(conditioned or ())
     if both:
         raise ValueError(f"--columns and --context both name {', '.join(sorted(both))}")
+    kinds = _kinds(categories, dates, conditioned or ())
 
     from roundtrip import Roundtrip, RoundtripDetector
     from roundtrip.data.context import Context
@@ -131,9 +154,12 @@ def fit(
     if conditioned is not None:
         conditions = read_columns(data, conditioned)
         Context.fit(conditions).plain()  # raises before the fit if it can't be saved
-    table = read_table(data, names, without=conditioned or ())
-    if names is not None and not hasattr(table, "columns"):
+    table = read_table(data, names, without=conditioned or (), text=kinds)
+    if (names or kinds) and not hasattr(table, "columns"):
         raise ValueError(f"--columns needs column names, but {data} has none")
+    absent = [name for name in kinds if name not in getattr(table, "columns", ())]
+    if absent:
+        raise ValueError(f"--categories or --dates names {', '.join(absent)}, which is no column")
     if outliers:
         detector = RoundtripDetector(
             device=device, random_state=seed, verbose=0 if quiet else 1
@@ -143,6 +169,10 @@ def fit(
             print_facts({"rows": len(table), **detector_facts(detector), "model": str(output)})
         return
     settings |= {"random_state": seed, "device": device, "verbose": 0 if quiet else 1}
+    if kinds:
+        settings["columns"] = kinds
+    if missing is not None:
+        settings["missing"] = missing
     if scale is not None:
         settings["scale"] = None if scale == "none" else scale
     paper = Roundtrip.paper_images if are_images(table) else Roundtrip.paper
@@ -270,6 +300,19 @@ def info(
         for name, value in part.items():
             table.add_row(name.replace("_", " "), Text(readable(value)))
         Console().print(table)
+
+
+def _kinds(categories: str | None, dates: str | None, context: Sequence[str]) -> dict[str, str]:
+    """Return the kinds of columns that the options give."""
+    kinds = dict.fromkeys(_split(categories) or (), "category")
+    for name in _split(dates) or ():
+        if name in kinds:
+            raise ValueError(f"--categories and --dates both name {name}")
+        kinds[name] = "date"
+    both = set(kinds) & set(context)
+    if both:
+        raise ValueError(f"--categories or --dates and --context name {', '.join(sorted(both))}")
+    return kinds
 
 
 def _split(names: str | None) -> list[str] | None:

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
+from roundtrip.data.libraries import as_frame
+
 SHOWN = 10
 """Largest number of columns that a message names."""
 
@@ -36,47 +38,77 @@ def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
     >>> checked_table(BaseEstimator(), pd.DataFrame({"a": [1, 2], "b": [3, 4]})).dtype
     dtype('float64')
     """
-    if isinstance(X, pd.DataFrame) and X.shape[1] == 0:
+    _, frame = as_frame(X)
+    X = X if frame is None else frame
+    if frame is not None and frame.shape[1] == 0:
         raise ValueError("the table has no columns")
-    if not settings.get("reset", True):
-        _check_names(estimator, X)
-    with naming_bad_cells(X):
+    if frame is not None and not settings.get("reset", True):
+        check_names(estimator, frame)
+    with naming_bad_cells(X, missing=settings.get("ensure_all_finite") == "allow-nan"):
         return validate_data(estimator, X, dtype=np.float64, order="C", **settings)
 
 
 @contextmanager
-def naming_bad_cells(X: Any) -> Iterator[None]:
+def naming_bad_cells(X: Any, *, missing: bool = False) -> Iterator[None]:
     """Name the columns and the first row of X with a bad value if the block, a check, raises.
 
     Parameters
     ----------
     X : array-like of shape (rows, features)
         The table that is checked in the block.
+    missing : bool, default=False
+        Whether cells may be missing.
     """
     try:
         yield
     except (ValueError, TypeError) as error:
-        bad = bad_columns(X)
+        bad = bad_columns(X, missing=missing)
         if not bad or (isinstance(error, TypeError) and not isinstance(X, pd.DataFrame)):
             raise  # scikit-learn wants the TypeError of arrays
         problem = str(error).partition("\n")[0].rstrip(".")
         if isinstance(error, TypeError):  # its message is about NumPy's types and does not help
             problem = "not all columns are numbers"
         shown = ", ".join(bad[:SHOWN]) + (", ..." if len(bad) > SHOWN else "")
+        advice = "Replace infinite values, or drop their rows."
+        if not missing:
+            advice = (
+                "Encode or drop columns that are not numbers, and fill or drop rows with missing "
+                "or infinite values."
+            )
         raise ValueError(
-            f"{problem} (in columns {shown}; {_first_bad_cell(X)}). Encode or drop columns that "
-            "are not numbers, and fill or drop rows with missing or infinite values."
+            f"{problem} (in columns {shown}; {_first_bad_cell(X, missing)}). {advice}"
         ) from error
 
 
-def _check_names(estimator: Any, X: Any) -> None:
-    """Raise `ValueError` for a DataFrame with other columns than in fit."""
+def has_only_numbers(X: Any) -> bool:
+    """Whether a table has no text, booleans, dates or missing cells, or is no table at all.
+
+    Examples
+    --------
+    >>> has_only_numbers([[1.0, 2.0]]), has_only_numbers(pd.DataFrame({"a": ["x"]}))
+    (True, False)
+    """
+    _, frame = as_frame(X)
+    if frame is not None:
+        return all(
+            column.dtype.kind in "iufc" and not column.isna().any() for _, column in frame.items()
+        )
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return True
+    return array.ndim != 2 or (array.dtype.kind in "biufc" and not np.isnan(array).any())
+
+
+def check_names(estimator: Any, X: pd.DataFrame) -> None:
+    """Raise `ValueError` for a DataFrame with other columns than in fit, or in another order."""
     known = getattr(estimator, "feature_names_in_", None)
-    if known is None or not isinstance(X, pd.DataFrame):
+    if known is None:
         return
     unseen = [str(name) for name in X.columns if name not in set(known)]
     missing = [str(name) for name in known if name not in set(X.columns)]
     if not (unseen or missing):
+        validate_data(estimator, X, reset=False, skip_check_array=True)  # the order
         return
     named = {"unseen columns": unseen, "missing columns": missing}
     listed = "; ".join(f"{kind}: {', '.join(each)}" for kind, each in named.items() if each)
@@ -86,13 +118,15 @@ def _check_names(estimator: Any, X: Any) -> None:
         raise ValueError(f"{listed}\n{error}") from error
 
 
-def bad_columns(X: Any) -> list[str]:
+def bad_columns(X: Any, *, missing: bool = False) -> list[str]:
     """Return the columns with text, dates, missing or infinite values.
 
     Parameters
     ----------
     X : DataFrame or array-like of shape (rows, features)
         The table.
+    missing : bool, default=False
+        Whether missing values are fine.
 
     Returns
     -------
@@ -107,13 +141,14 @@ def bad_columns(X: Any) -> list[str]:
     >>> bad_columns([[1.0, 2.0], [float("nan"), 3.0]])
     ['0']
     """
-    return [str(name) for name, column in _as_frame(X).items() if not _finite(column).all()]
+    frame = _as_frame(X)
+    return [str(name) for name, column in frame.items() if not _fine(column, missing).all()]
 
 
-def _first_bad_cell(X: Any) -> str:
+def _first_bad_cell(X: Any, missing: bool) -> str:
     """Return the label of the first row with a bad value, and the value."""
     frame = _as_frame(X)
-    finite = np.stack([_finite(column) for _, column in frame.items()], axis=1)
+    finite = np.stack([_fine(column, missing) for _, column in frame.items()], axis=1)
     row, place = np.argwhere(~finite)[0]
     label, value = frame.index[row], frame.iloc[row, place]
     plain = value.item() if isinstance(value, np.generic) else value
@@ -133,11 +168,12 @@ def _as_frame(X: Any) -> pd.DataFrame:
     return pd.DataFrame(array)
 
 
-def _finite(column: pd.Series) -> np.ndarray:
-    """Whether each value of a column is a finite number."""
+def _fine(column: pd.Series, missing: bool) -> np.ndarray:
+    """Whether each value of a column is a finite number, or missing if it may be."""
     if column.dtype.kind in "mM":  # pandas would convert dates and durations to numbers
         return np.zeros(len(column), dtype=bool)
-    return np.isfinite(pd.to_numeric(column, errors="coerce").astype(float).to_numpy())
+    finite = np.isfinite(pd.to_numeric(column, errors="coerce").astype(float).to_numpy())
+    return finite | column.isna().to_numpy() if missing else finite
 
 
 @contextmanager

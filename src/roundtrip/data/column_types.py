@@ -1,10 +1,4 @@
-"""The types of the columns of a table, which samples have, too."""
-
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-import pandas as pd
+"""Types of columns of numbers, which samples have, too."""
 
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMPY = ("bool", *WHOLE, "float16", "float32", "float64")
@@ -14,74 +8,23 @@ OTHER = "float64"
 """Type of samples of columns with any other type, such as objects."""
 
 
-def column_types(X: Any) -> tuple[str, ...] | None:
-    """Return the type of each column of a DataFrame, or of an array.
+def number_type(name: str) -> str:
+    """Return the type that samples of a column of numbers have.
 
     Parameters
     ----------
-    X : DataFrame, numpy.ndarray or object
-        The table.
+    name : str
+        Type of the column in the table of fit.
 
     Returns
     -------
-    tuple of str or None
-        Names of types, one for an array; None for lists and other tables.
+    str
+        The same type if it is one of numbers that pandas and NumPy have.
 
     Examples
     --------
-    >>> column_types(np.zeros((2, 3), dtype=np.float32))
-    ('float32',)
-    >>> column_types(pd.DataFrame({"a": [1, 2], "b": [True, False]}))
-    ('int64', 'bool')
+    >>> [number_type(name) for name in ("Int8", "float32", "object", "int64[pyarrow]")]
+    ['Int8', 'float32', 'float64', 'int64[pyarrow]']
     """
-    if isinstance(X, pd.DataFrame):
-        found = [str(each) for each in X.dtypes]
-    elif isinstance(X, np.ndarray):
-        found = [str(X.dtype)]
-    else:
-        return None
-    return tuple(name if name in KNOWN else OTHER for name in found)
-
-
-def with_types(
-    table: np.ndarray | pd.DataFrame,
-    types: Sequence[str],
-    ranges: Sequence[tuple[float, float]],
-) -> np.ndarray | pd.DataFrame:
-    """Convert a table of float64 to the types of another table.
-
-    Parameters
-    ----------
-    table : numpy.ndarray or DataFrame
-        The table.
-    types : sequence of str
-        The types, as `column_types` gives them.
-    ranges : sequence of tuple of float
-        Smallest and largest value of each column, to which whole numbers are limited.
-
-    Returns
-    -------
-    numpy.ndarray or DataFrame
-        The same table in other types.
-
-    Examples
-    --------
-    >>> with_types(np.array([[0.7, 4.2]]), ("int64",), [(0, 3), (0, 3)])
-    array([[1, 3]])
-    """
-    if isinstance(table, np.ndarray):
-        if types[0] in ("float16", "float32", "float64"):
-            return table.astype(types[0])
-        low, high = np.array(ranges).T
-        return np.clip(np.rint(table), low, high).astype(types[0])
-    columns = [
-        _column(table.iloc[:, place], *each)
-        for place, each in enumerate(zip(types, ranges, strict=True))
-    ]
-    return pd.concat(columns, axis=1)
-
-
-def _column(column: pd.Series, name: str, limits: tuple[float, float]) -> pd.Series:
-    if name.lower().startswith("float"):
-        return column.astype(name)  # type: ignore[call-overload]
-    return column.round().clip(*limits).astype(name)  # type: ignore[call-overload]
+    arrow = name.endswith("[pyarrow]") and not name.startswith("decimal")
+    return name if name in KNOWN or arrow else OTHER

@@ -124,9 +124,10 @@ class Rounding:
         """
         if self.step == 0:
             return values
+        missing = np.isnan(values)
         values = np.clip(values, self.low, self.high)
         if self.share == 1:
-            return self.nearest(values)[0]
+            return np.where(missing, np.nan, self.nearest(values)[0])
         nearest, widths = self.nearest(values)
         near = np.abs(values - nearest) <= widths / 2
         near &= (nearest >= self.low - self.tolerance) & (nearest <= self.high + self.tolerance)
@@ -152,6 +153,22 @@ class Rounding:
         distance = np.abs(values - nearest)
         near = counts[distance <= np.maximum(widths / 2, self.tolerance)].sum()
         return replace(self, near_share=float(counts[distance <= self.tolerance].sum() / near))
+
+    def in_units_of(self, unit: float) -> Self:
+        """Return the rounding of the values times `unit`, which are no decimal numbers any more."""
+        largest = unit * max(abs(self.low), abs(self.high))
+        return replace(
+            self,
+            step=self.step * unit,
+            low=self.low * unit,
+            high=self.high * unit,
+            origin=self.origin * unit,
+            decimals=None,
+            tolerance=max(self.tolerance * unit, 16 * DOUBLE * largest),
+            points=tuple(point * unit for point in self.points),
+            widths=tuple(width * unit for width in self.widths),
+            exact_decimals=None,
+        )
 
     def __str__(self) -> str:
         """Return the evidence in one sentence."""

@@ -33,7 +33,7 @@ class Scaling:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, X: np.ndarray, kind: str | None) -> Self:
+    def fit(cls, X: np.ndarray, kind: str | None, *, place: int = 0) -> Self:
         """Return the scaling of a table.
 
         Parameters
@@ -43,6 +43,8 @@ class Scaling:
         kind : {"standard", "minmax"} or None
             To mean 0 and variance 1, to [0, 1], or not at all. A constant column is only shifted,
             because it has no width to divide by.
+        place : int, default=0
+            Number of the first column, for messages.
 
         Returns
         -------
@@ -70,8 +72,8 @@ class Scaling:
         bad = ~(np.isfinite(shift) & np.isfinite(scale) & (scale > 0))
         if bad.any():
             raise ValueError(
-                f"columns {np.flatnonzero(bad).tolist()} span a range too wide or too narrow for "
-                "float64; rescale them"
+                f"columns {(place + np.flatnonzero(bad)).tolist()} span a range too wide or too "
+                "narrow for float64; rescale them"
             )
         return cls(shift, scale)
 

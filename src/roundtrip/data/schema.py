@@ -4,40 +4,55 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
-from roundtrip.data.checks import checked_table
-from roundtrip.data.column_types import column_types, with_types
-from roundtrip.data.context import Context, check_label
+from roundtrip.data.checks import check_names, checked_table
+from roundtrip.data.context import Context
 from roundtrip.data.images import ImageLayout, are_images, check_channels
-from roundtrip.data.resolution import recognise
+from roundtrip.data.inference import check_overrides
+from roundtrip.data.kinds import CategoryColumn, Column
+from roundtrip.data.libraries import as_frame
+from roundtrip.data.missing import (
+    MISSING,
+    check_observed,
+    indicator_columns,
+    with_indicators,
+    without_indicators,
+)
 from roundtrip.data.rounding import Rounding
 from roundtrip.data.rows import Rows
 from roundtrip.data.scaling import Scaling
+from roundtrip.data.schema_file import file_parts, restored_parts
+from roundtrip.data.table_format import TableFormat
+from roundtrip.data.units import rounding_of, scaling_of
 
 
 @dataclass(frozen=True)
 class Schema:
     """The layout and units of the user's rows.
 
-    Only the schema scales and rounds rows, flattens images, encodes context and names columns.
+    Only the schema converts cells, scales and rounds rows, flattens images, encodes context and
+    names columns.
 
     Attributes
     ----------
     scaling : Scaling
         Map between the user's units and scaled units, in which models work.
     rounding : tuple of Rounding
-        Rounding of each column in the user's units; empty for images.
-    columns : list or None
-        Column labels of the DataFrame of fit; None for arrays.
+        Rounding of each feature in the user's units; empty for images.
+    form : TableFormat or None
+        Library, labels and kinds of the columns of tables; None for images.
     context : Context or None
         Encoding of the context; None for an unconditional density.
     images : ImageLayout or None
         Layout of the images of fit; None for tables.
-    types : tuple of str or None
-        Types of the columns of a DataFrame, or of an array; None for other tables and images.
+    kinds : tuple of Column
+        Kind of each feature, those that say which cells are missing included; empty for images.
+    incomplete : numpy.ndarray
+        `(features,)` bool, which features had missing cells in fit.
+    indicated : tuple of int, default=()
+        Columns for which a feature at the end says whether their cell is missing.
 
     Examples
     --------
@@ -51,13 +66,24 @@ class Schema:
 
     scaling: Scaling
     rounding: tuple[Rounding, ...]
-    columns: list[Any] | None = None
-    context: Context | None = None
-    images: ImageLayout | None = None
-    types: tuple[str, ...] | None = None
+    form: TableFormat | None
+    context: Context | None
+    images: ImageLayout | None
+    kinds: tuple[Column, ...]
+    incomplete: np.ndarray
+    indicated: tuple[int, ...] = ()
 
     @classmethod
-    def fit(cls, owner: Any, X: Any, context: Any, *, scale: str | None) -> tuple[Self, Rows]:
+    def fit(
+        cls,
+        owner: Any,
+        X: Any,
+        context: Any,
+        *,
+        scale: str | None,
+        columns: Any = None,
+        missing: str = "ignore",
+    ) -> tuple[Self, Rows]:
         """Learn the schema of a table, and return it with the converted rows.
 
         Parameters
@@ -70,30 +96,91 @@ class Schema:
             The context of the rows.
         scale : {"standard", "minmax"} or None
             Kind of scaling; images are only divided by their largest possible value.
+        columns : mapping or None, default=None
+            Kinds of columns, by their labels, where they are not to be inferred.
+        missing : {"ignore", "model"}, default="ignore"
+            Whether features say which cells are missing.
 
         Returns
         -------
         schema : Schema
             The schema.
         rows : Rows
-            The rows as float64 tensors on the CPU.
+            The rows as float64 tensors on the CPU, NaN for missing cells.
         """
-        images = ImageLayout.of(X) if are_images(X) else None
-        columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        values = _checked(owner, X, images, ensure_min_samples=2, reset=True)
-        if images is None:
-            scaling = Scaling.fit(values, scale)
-            rounding = tuple(recognise(column) for column in values.T)
-        else:  # as in the paper, images are only rescaled to [0, 1]
-            scaling = Scaling(np.zeros(images.features), np.full(images.features, images.top))
-            rounding = ()
+        check_overrides(columns)
+        if missing not in MISSING:
+            raise ValueError(f"missing must be one of {MISSING}, got {missing!r}")
         encoding = None if context is None else Context.fit(context)
-        schema = cls(scaling, rounding, columns, encoding, images, column_types(X))
+        if are_images(X):
+            if columns:
+                raise ValueError("columns= is for tables, and these are images")
+            images = ImageLayout.of(X)
+            values = checked_table(owner, images.flatten(X), ensure_min_samples=2, reset=True)
+            # As in the paper, images are only rescaled to [0, 1].
+            scaling = Scaling(np.zeros(images.features), np.full(images.features, images.top))
+            complete = np.zeros(images.features, dtype=bool)
+            schema = cls(scaling, (), None, encoding, images, (), complete)
+            return schema, schema.encoded(values, context)
+        check_channels(X)
+        form, cells = TableFormat.learned(X, columns)
+        values = _checked(owner, cells, ensure_min_samples=2, reset=True)
+        check_observed(cells, values)
+        incomplete = np.isnan(values).any(axis=0)
+        indicated = tuple(map(int, np.flatnonzero(incomplete))) if missing == "model" else ()
+        kinds = (*form.columns, *indicator_columns(values, indicated))
+        features = with_indicators(values, indicated)
+        rounding = rounding_of(features, kinds)
+        form = form.with_steps([each.step for each in rounding[: len(form.columns)]])
+        schema = cls(
+            scaling_of(features, kinds, scale),
+            rounding,
+            form,
+            encoding,
+            None,
+            (*form.columns, *kinds[len(form.columns) :]),
+            np.append(incomplete, np.zeros(len(indicated), dtype=bool)),
+            indicated,
+        )
         return schema, schema.encoded(values, context)
 
     @property
+    def columns(self) -> list[Any] | None:
+        """Labels of the columns of the table of fit; None for arrays and images."""
+        return None if self.form is None else self.form.labels
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the user's tables, or pixels of an image."""
+        return self.features - len(self.indicated)
+
+    @property
+    def has_only_numbers(self) -> bool:
+        """Whether fit had images, or a table of numbers without missing cells."""
+        return self.form is None or (self.form.is_plain and not self.incomplete.any())
+
+    def described(self) -> dict[Any, Column]:
+        """Return the kind of each column by its label, or by its number; empty for images."""
+        if self.form is None:
+            return {}
+        labels = range(self.n_columns) if self.columns is None else self.columns
+        return dict(zip(labels, self.form.columns, strict=True))
+
+    @property
+    def is_category(self) -> np.ndarray:
+        """Which features are categories, `(features,)` bool; false for images."""
+        if not self.kinds:
+            return np.zeros(self.features, dtype=bool)
+        return np.array([isinstance(kind, CategoryColumn) for kind in self.kinds])
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether a feature is a category, or had missing cells in fit."""
+        return bool(self.incomplete.any() or self.is_category.any())
+
+    @property
     def features(self) -> int:
-        """Features per row."""
+        """Features per row, those that say which cells are missing included."""
         return len(self.scaling.shift)
 
     @property
@@ -112,6 +199,40 @@ class Schema:
     def log_det(self) -> float:
         """log|det| of the scaling; adding it converts log densities to the user's units."""
         return self.scaling.log_det
+
+    def mixed_columns(self) -> str:
+        """Return the names of the columns with categories or missing cells, for messages."""
+        labels = self.columns or [f"x{place}" for place in range(self.features)]
+        return ", ".join(
+            str(label)
+            for label, kind, holes in zip(labels, self.kinds, self.incomplete, strict=False)
+            if holes or isinstance(kind, CategoryColumn)
+        )
+
+    def log_dets(self, x: Tensor) -> np.ndarray:
+        """Return the log|det| of the scaling of the observed numbers of each row.
+
+        Parameters
+        ----------
+        x : Tensor of shape (rows, features)
+            Rows in scaled units.
+
+        Returns
+        -------
+        numpy.ndarray
+            `(rows,)`; adding it converts log densities of observed cells to the user's units.
+        """
+        missing = torch.isnan(x).cpu().numpy()
+        if not missing.any():
+            return np.full(len(x), self.log_det)
+        return -(~missing @ np.log(self.scaling.scale))
+
+    def unseen(self, x: Tensor) -> np.ndarray:
+        """Return which cells have a level that fit has not seen, `(rows, features)` bool."""
+        levels = [
+            len(kind.levels) if isinstance(kind, CategoryColumn) else np.inf for kind in self.kinds
+        ]
+        return x.cpu().numpy() == np.array(levels or np.inf)
 
     @property
     def scaled_resolution(self) -> np.ndarray:
@@ -141,12 +262,15 @@ class Schema:
 
     def with_columns_of(self, X: Any) -> Self:
         """Return the schema with the labels and types of the columns of `X`."""
-        columns = list(X.columns) if isinstance(X, pd.DataFrame) else None
-        return replace(self, columns=columns, types=column_types(X))
+        if self.form is None:
+            return self
+        form = self.form.relabelled(X)
+        kinds = (*form.columns, *self.kinds[len(form.columns) :])
+        return replace(self, form=form, kinds=kinds)
 
     def name_features(self, owner: Any) -> None:
         """Set the attributes of `owner` that scikit-learn's `fit` sets."""
-        owner.n_features_in_ = self.features
+        owner.n_features_in_ = self.n_columns
         if self.columns is not None and all(isinstance(name, str) for name in self.columns):
             owner.feature_names_in_ = np.array(self.columns, dtype=object)
 
@@ -167,16 +291,44 @@ class Schema:
         Returns
         -------
         Rows
-            float64 tensors on the CPU.
+            float64 tensors on the CPU, NaN for missing cells.
         """
-        values = _checked(owner, X, self.images, ensure_min_samples=min_rows, reset=False)
-        return self.encoded(values, context)
+        return self.encoded(self.checked_values(owner, X, min_rows=min_rows), context)
+
+    def checked_values(self, owner: Any, X: Any, *, min_rows: int = 1) -> np.ndarray:
+        """Check rows against those of fit and return their values in the user's units.
+
+        Parameters
+        ----------
+        owner : object
+            The fitted estimator.
+        X : array-like
+            Rows like those of fit.
+        min_rows : int, default=1
+            Fewer rows raise `ValueError`.
+
+        Returns
+        -------
+        numpy.ndarray
+            `(rows, columns)` float64: numbers, days, places of levels, and NaN for missing cells.
+        """
+        settings: dict[str, Any] = {"ensure_min_samples": min_rows, "reset": False}
+        check_channels(X)
+        if self.form is None:
+            assert self.images is not None
+            return checked_table(owner, self.images.flatten(X), **settings)
+        _, frame = as_frame(X)
+        if frame is not None:
+            check_names(owner, frame)
+        return _checked(owner, self.form.cells(X if frame is None else frame), **settings)
 
     def encoded(self, values: np.ndarray, context: Any = None) -> Rows:
-        """Convert checked values `(rows, features)` in the user's units, and their context."""
-        return Rows(
-            torch.from_numpy(self.scaling.apply(values)), self.encoded_context(context, len(values))
-        )
+        """Convert checked values `(rows, columns)` in the user's units, and their context."""
+        x = self.scaling.apply(with_indicators(values, self.indicated))
+        missing = np.isnan(x)
+        if missing.any():  # a user's NaN may have other bits, by which fits would differ
+            x[missing] = np.nan
+        return Rows(torch.from_numpy(x), self.encoded_context(context, len(values)))
 
     def without_context(self, owner: Any, X: Any) -> Rows:
         """Check and convert rows without a context, even if fit had one."""
@@ -208,13 +360,13 @@ class Schema:
             A mask.
         """
         rows = np.zeros(len(x), dtype=bool)
-        for column, values in zip(self.rounding, self.values(x).T, strict=False):
+        # Cells that a sample leaves out may be anywhere.
+        columns = without_indicators(self.values(x), self.indicated).T
+        for column, values in zip(self.rounding, columns, strict=False):
             rows |= column.outside(values)
         return torch.from_numpy(rows).to(x.device)
 
-    def table(
-        self, x: Tensor, rng: np.random.RandomState | None = None
-    ) -> np.ndarray | pd.DataFrame:
+    def table(self, x: Tensor, rng: np.random.RandomState | None = None) -> Any:
         """Convert rows in scaled units to the form of fit's X.
 
         Parameters
@@ -222,24 +374,23 @@ class Schema:
         x : Tensor of shape (rows, features)
             Rows in scaled units.
         rng : numpy.random.RandomState or None, default=None
-            If given, values are rounded like those of fit and get their types; it decides which
+            If given, numbers are rounded like those of fit and get their types; it decides which
             values of a partly rounded column are rounded.
 
         Returns
         -------
         numpy.ndarray or DataFrame
-            A table, or an array of images.
+            A table of the library of fit, or an array of images.
         """
-        if self.images is not None:
+        if self.form is None:
             return self.array(x)
-        values = self.values(x)
+        values = without_indicators(self.values(x), self.indicated)
+        rounding = self.rounding[: self.n_columns]
         if rng is not None:
-            each = zip(self.rounding, values.T, strict=True)
+            each = zip(rounding, values.T, strict=True)
             values = np.stack([column.rounded(v, rng) for column, v in each], axis=1)
-        table = values if self.columns is None else pd.DataFrame(values, columns=self.columns)
-        if rng is None or self.types is None:
-            return table
-        return with_types(table, self.types, [(c.low, c.high) for c in self.rounding])
+        ranges = [(column.low, column.high) for column in rounding]
+        return self.form.table(values, ranges, exact=rng is not None)
 
     def array(self, x: Tensor) -> np.ndarray:
         """Convert `(rows, features)` in scaled units to an array of rows or of images."""
@@ -248,47 +399,13 @@ class Schema:
 
     def file_parts(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return the JSON content and the tensors that a model file holds of the schema."""
-        content = {
-            "columns": None if self.columns is None else [_plain(name) for name in self.columns],
-            "context": None if self.context is None else self.context.plain(),
-            "images": None if self.images is None else self.images.plain(),
-            "rounding": [column.plain() for column in self.rounding],
-            "types": None if self.types is None else list(self.types),
-        }
-        tensors = {
-            "shift": torch.from_numpy(self.scaling.shift),
-            "scale": torch.from_numpy(self.scaling.scale),
-        }
-        return content, tensors
+        return file_parts(vars(self))
 
     @classmethod
     def from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
         """Return the schema whose `file_parts` these are."""
-        context, images = content["context"], content["images"]
-        return cls(
-            Scaling(tensors["shift"].numpy(), tensors["scale"].numpy()),
-            tuple(Rounding.restored(column) for column in content["rounding"]),
-            None if content["columns"] is None else [_label(name) for name in content["columns"]],
-            None if context is None else Context.restored(context),
-            None if images is None else ImageLayout(**images),
-            None if content["types"] is None else tuple(content["types"]),
-        )
+        return cls(**restored_parts(content, tensors))
 
 
-def _plain(name: Any) -> Any:
-    """Return a column label as JSON content."""
-    if isinstance(name, tuple):
-        return [_plain(part) for part in name]
-    name = name.item() if isinstance(name, np.generic) else name
-    check_label(name)
-    return name
-
-
-def _label(content: Any) -> Any:
-    """Return the column label whose `_plain` content this is."""
-    return tuple(map(_label, content)) if isinstance(content, list) else content
-
-
-def _checked(owner: Any, X: Any, images: ImageLayout | None, **settings: Any) -> np.ndarray:
-    check_channels(X)
-    return checked_table(owner, X if images is None else images.flatten(X), **settings)
+def _checked(owner: Any, cells: Any, **settings: Any) -> np.ndarray:
+    return checked_table(owner, cells, ensure_all_finite="allow-nan", **settings)

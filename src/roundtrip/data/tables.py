@@ -32,8 +32,9 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     without: Sequence[str] = (),
+    text: Collection[str] = (),
 ) -> Table:
-    r"""Read a table of numbers or an array of images; the suffix of `path` gives the format.
+    r"""Read a table or an array of images; the suffix of `path` gives the format.
 
     Parameters
     ----------
@@ -45,19 +46,22 @@ def read_table(
         whole.
     without : sequence of str, default=()
         Names of columns to leave out.
+    text : collection of str, default=()
+        Names of columns of csv and tsv files that stay text even if they look like numbers.
 
     Returns
     -------
     pandas.DataFrame or numpy.ndarray
-        A float64 DataFrame if the table has column names, else a float64 array of shape
-        (rows, columns); missing values are NaN. An array of four dimensions holds images and
-        keeps its type.
+        A DataFrame if the table has column names, else a float64 array of shape (rows, columns);
+        missing values are NaN. An array of four dimensions holds images and keeps its type.
+        Columns of parquet files keep their types. Those of csv and tsv files are float64, booleans
+        (true, false) or text, as which dates come, too; empty cells, NA and NaN are missing.
 
     Raises
     ------
     ValueError
-        If the format is unknown, the file is damaged or has no rows, or a column is absent,
-        named twice or not numeric.
+        If the format is unknown, the file is damaged or has no rows, a column is absent or named
+        twice, or a column without a name is not numeric.
     OSError
         If the file does not exist or is a folder.
 
@@ -72,7 +76,12 @@ def read_table(
     0    60.0     1.7
     1     NaN     1.8
     """
-    return _reading(path, lambda path, suffix: _checked(_read(path, suffix), columns, without))
+
+    def read(path: Path, suffix: str) -> Table:
+        table = _checked(_read(path, suffix, text), columns, without)
+        return _with_floats(table) if suffix in TEXT_SUFFIXES else table
+
+    return _reading(path, read)
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataFrame:
@@ -141,6 +150,8 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
     images = table.ndim == IMAGES_NDIM
     if images and suffix != ".npy":
         raise ValueError(f"{path}: images are written to .npy files")
+    if suffix == ".npy" and any(type.kind not in "biuf" for type in _types(table)):
+        raise ValueError(f"{path}: .npy files hold numbers only; write a .csv or .parquet file")
     with atomic_write(path) as temporary:
         if suffix == ".npy":
             with temporary.open("wb") as file:
@@ -164,13 +175,17 @@ def write_text(table: Table, file: TextIO | Path, suffix: str = ".csv") -> None:
     )
 
 
+def _types(table: Table) -> list[np.dtype]:
+    return [table.dtype] if isinstance(table, np.ndarray) else list(table.dtypes)
+
+
 def _separator(suffix: str) -> str:
     return "\t" if suffix.startswith(".tsv") else ","
 
 
-def _read(path: Path, suffix: str) -> Table:
+def _read(path: Path, suffix: str, text: Collection[str] = ()) -> Table:
     if suffix in TEXT_SUFFIXES:
-        return _read_text(path, suffix)
+        return _read_text(path, suffix, text)
     with path.open("rb") as file:
         if suffix == ".parquet":  # given a path, pandas would add the columns of a=1/b=2/ folders
             return pd.read_parquet(file)
@@ -197,15 +212,17 @@ def _archive(path: Path) -> np.lib.npyio.NpzFile:
     return np.load(path, allow_pickle=False)
 
 
-def _read_text(path: Path, suffix: str) -> Table:
+def _read_text(path: Path, suffix: str, as_text: Collection[str]) -> Table:
     opened = gzip.open if suffix.endswith(".gz") else open
-    convert = pyarrow.csv.ConvertOptions()
+    convert = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
     with opened(path, "rt", encoding="utf-8-sig", newline="") as text:
         rows = csv.reader(text, delimiter=_separator(suffix))
         first = [cell.strip() for cell in next((row for row in rows if row), [])]
         header_lines = rows.line_num
     if not first:
         raise ValueError("it is empty")
+    if len(first) == 1 and ";" in first[0]:
+        raise ValueError(f"its only column is named {first[0]}: separate cells by commas")
     named = not all(_is_number(cell) or cell in convert.null_values for cell in first)
     options = pyarrow.csv.ReadOptions(
         use_threads=False,  # so that errors have a row number
@@ -214,9 +231,21 @@ def _read_text(path: Path, suffix: str) -> Table:
         column_names=[str(index + 1) for index in range(len(first))],
     )
     parse = pyarrow.csv.ParseOptions(delimiter=_separator(suffix))
-    # Arrow, unlike pandas, refuses ragged rows and rounds every number correctly.
-    with opened(path, "rb") as file:
-        frame = pyarrow.csv.read_csv(file, options, parse, convert).to_pandas()
+    convert.column_types = {
+        str(index + 1): pyarrow.string() for index, name in enumerate(first) if name in as_text
+    }
+
+    def read() -> pyarrow.Table:
+        # Arrow, unlike pandas, refuses ragged rows and rounds every number correctly.
+        with opened(path, "rb") as file:
+            return pyarrow.csv.read_csv(file, options, parse, convert)
+
+    table = read()
+    times = {e.name: pyarrow.string() for e in table.schema if pyarrow.types.is_temporal(e.type)}
+    if times:  # the user says which columns are dates; others may only look like them
+        convert.column_types = {**convert.column_types, **times}
+        table = read()
+    frame = table.to_pandas()
     return frame.set_axis(first, axis="columns") if named else _numeric(frame).to_numpy()
 
 
@@ -234,13 +263,22 @@ def _checked(table: Table, columns: Sequence[str] | None, without: Sequence[str]
             columns = list(map(str, table.columns))
         if columns is not None:
             columns = [name for name in columns if name not in without]
-        table = _numeric(_select(table, columns))
+        table = _select(table, columns)
     elif table.ndim not in (2, IMAGES_NDIM) or table.dtype.kind not in "biuf":
         found = f"shape {table.shape} and type {table.dtype}"
         raise ValueError(f"needs a two-dimensional array of numbers, or images, not one of {found}")
     if 0 in table.shape:
         raise ValueError("it has no rows" if len(table) == 0 else "it has no columns")
-    return table if table.ndim == IMAGES_NDIM else table.astype(np.float64)
+    as_it_is = isinstance(table, pd.DataFrame) or table.ndim == IMAGES_NDIM
+    return table if as_it_is else table.astype(np.float64)
+
+
+def _with_floats(table: Table) -> Table:
+    """Return a table with float64 instead of whole numbers, and for columns without any value."""
+    if not isinstance(table, pd.DataFrame):
+        return table
+    numbers = [n for n, x in table.items() if x.dtype.kind in "iuf" or x.isna().all()]
+    return table.astype(dict.fromkeys(numbers, np.float64))
 
 
 def _select(frame: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
@@ -264,7 +302,7 @@ def _numeric(frame: pd.DataFrame) -> pd.DataFrame:
     # A column without any value has no type; it counts as a column of missing numbers.
     bad = [n for n, x in frame.items() if x.dtype.kind not in "biuf" and not x.isna().all()]
     if bad:
-        advice = "drop or encode them, or fit only some columns with --columns"
+        advice = "give the table a first row with the names of its columns"
         raise ValueError(f"the columns {_listed(bad)} are not numbers; {advice}")
     return frame.astype(np.float64)
 

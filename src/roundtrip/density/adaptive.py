@@ -87,7 +87,9 @@ def adaptive(
         left = torch.ones_like(unusual)
         affordable = max_evaluations >= smallest + MOST_NET_EVALUATIONS
         if affordable and prepared.nets and prepared.net_variance.is_finite:
-            columns = _by_nets(prepared, x, ~unusual, request, progress, task)
+            # Nets were measured on rows with cells missing as in training.
+            known = ~unusual & model.knows_pattern(x)
+            columns = _by_nets(prepared, x, known, request, progress, task)
             spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
         for kind in (unusual, ~unusual):
             among = left & kind

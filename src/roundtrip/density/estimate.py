@@ -25,6 +25,9 @@ from roundtrip.parameters import check_choice, check_integer, check_number
 
 METHODS = ("adaptive", "importance", "laplace")
 
+MISSING = -1.2345678987654321e300
+"""Stands for a missing cell where rows are compared."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -125,7 +128,7 @@ def estimate(
     how = Method(method, tol, max_evaluations, n_samples, scale, df)
     if sigma is not None:
         model = with_sigma(model, sigma)
-    points = _as_points("x", x)
+    points = _as_points("x", x, missing=model.inputs is not None)
     rows = Rows.without_context(points)
     if context is not None and not model.context_dim:
         raise ValueError("context was given, but the model has none")
@@ -230,9 +233,10 @@ def evaluate_mean(
     MeanDensity
         Mean log density in scaled units.
     """
-    both, counts = torch.unique(
-        torch.cat([rows.x, rows.context.to(rows.x.dtype)], dim=1), dim=0, return_counts=True
-    )
+    values = torch.cat([rows.x, rows.context.to(rows.x.dtype)], dim=1)
+    # NaN differs from NaN, but rows with the same missing cells may be the same.
+    both, counts = torch.unique(values.nan_to_num(nan=MISSING), dim=0, return_counts=True)
+    both = both.masked_fill(both == MISSING, torch.nan)
     distinct = Rows(both[:, : rows.features], both[:, rows.features :])
     if prepared.model.context_dim:
         how = Method(tol=min(LOOSEST_ROW_TOL, tol * math.sqrt(len(distinct))))
@@ -376,7 +380,7 @@ def _check_networks(model: RoundtripModel, row: Rows) -> None:
         )
 
 
-def _as_points(name: str, x: Any) -> Tensor:
+def _as_points(name: str, x: Any, *, missing: bool = False) -> Tensor:
     if isinstance(x, Tensor):
         points = x.detach()
     else:
@@ -387,6 +391,6 @@ def _as_points(name: str, x: Any) -> Tensor:
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"{name} must have shape (rows, features), got {tuple(points.shape)}")
     points = points.double()
-    if not torch.isfinite(points).all():
+    if not (torch.isfinite(points) | (points.isnan() & missing)).all():
         raise ValueError(f"{name} contains NaN or infinite values")
     return points

@@ -49,13 +49,15 @@ class FittedDensity:
             prepared = PreparedModel.precise(with_sigma(self.model, sigma))
         rows = rows.to(self.model.device)
         result = evaluate(prepared, rows, method, seed=self.seed, verbose=verbose)
-        return result.shifted(self.schema.log_det)
+        return result.shifted(self.schema.log_dets(rows.x))
 
     def mean(self, rows: Rows, tol: float, *, verbose: bool = False) -> MeanDensity:
         """Estimate the mean log density of the rows in the user's units."""
         rows = rows.to(self.model.device)
         result = evaluate_mean(self.prepared, rows, tol=tol, seed=self.seed, verbose=verbose)
-        return replace(result, mean=result.mean + self.schema.log_det)
+        complete = not torch.isnan(rows.x).any()
+        log_det = self.schema.log_det if complete else self.schema.log_dets(rows.x).mean()
+        return replace(result, mean=result.mean + float(log_det))
 
     def sample(self, context: Tensor, rng: np.random.RandomState) -> Tensor:
         """Draw one x per row of `context`, `(rows, features)` in scaled units."""

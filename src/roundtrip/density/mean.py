@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, NET_ROWS_PER_CHUNK, adaptive
+from roundtrip.density.encoder_proposal import EncoderProposal, net_log_weights
 from roundtrip.density.nets import uniform_of_keys
-from roundtrip.density.posterior_nets import EncoderProposal, net_log_weights
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_keys
 from roundtrip.density.result import DensityEstimate
@@ -118,7 +118,9 @@ def mean_log_density(
     row_tol = math.sqrt(goal / counts.square().sum().item())
     by_nets = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     if row_tol >= ROUGH_ROW_TOL and prepared.nets and prepared.net_variance.is_finite:
-        by_nets = ~unusual_rows(prepared.model, x, prepared.bank(seed))
+        by_nets = ~unusual_rows(
+            prepared.model, x, prepared.bank(seed)
+        ) & prepared.model.knows_pattern(x)
     parts = []
     if not by_nets.all():
         rest = adaptive(

@@ -11,6 +11,11 @@ import torch
 from torch import Tensor
 
 MOST_POINTS = 1536
+SIZES = (64, 96, 128, 192, 256, 384, 512, 768, 1024, MOST_POINTS)
+"""Points of a net, which grows from size to size. A row that needs more than the last is left to
+adaptive sampling. Other numbers than powers of two and one and a half times them fill the cube much
+less evenly."""
+
 _BITS = 30
 _SCRAMBLE_SEED = 0
 

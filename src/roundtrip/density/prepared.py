@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from roundtrip.density.posterior_nets import NetVariance, net_variance, refinement_covers
+from roundtrip.density.net_variance import NetVariance, net_variance, refinement_covers
 from roundtrip.density.starts.bank import Bank, make_bank
 from roundtrip.model.core import RoundtripModel
 
@@ -41,14 +41,14 @@ class PreparedModel:
 
     @property
     def net_variance(self) -> NetVariance:
-        """Variance of a net over that of random draws, see `posterior_nets.net_variance`."""
+        """Variance of a net over that of random draws, see `net_variance.net_variance`."""
         if self._net_variance is None:
             self._net_variance = net_variance(self.model)
         return self._net_variance
 
     @property
     def refines(self) -> bool:
-        """Whether posteriors are refined for each row, see `posterior_nets.refinement_covers`."""
+        """Whether posteriors are refined for each row, see `net_variance.refinement_covers`."""
         if self._refines is None:
             self._refines = self.nets and refinement_covers(self.model)
         return self._refines

@@ -60,23 +60,34 @@ class DensityEstimate:
     method: str
     index: pd.Index | None = None
 
-    def shifted(self, log_factor: float) -> "DensityEstimate":
-        """Return the estimate with every density multiplied by `exp(log_factor)`."""
+    def shifted(self, log_factor: float | np.ndarray) -> "DensityEstimate":
+        """Return the estimate with densities multiplied by `exp(log_factor)`, one or per row."""
         return replace(self, log_density=self.log_density + log_factor)
 
     def taken(self, rows: np.ndarray) -> "DensityEstimate":
         """Return the estimate of some of the rows, in the given order."""
-        values = {
-            field.name: getattr(self, field.name)[rows]
-            for field in fields(self)
-            if field.name not in ("method", "index")
-        }
+        values = {name: each[rows] for name, each in self._by_row().items()}
         return replace(self, **values, index=None if self.index is None else self.index[rows])
 
     def to_frame(self) -> pd.DataFrame:
         """Return a DataFrame with a column for each attribute except `method` and `index`."""
+        return pd.DataFrame(self._by_row(), index=self.index)
+
+    def _by_row(self) -> dict[str, np.ndarray]:
         names = [field.name for field in fields(self) if field.name not in ("method", "index")]
-        return pd.DataFrame({name: getattr(self, name) for name in names}, index=self.index)
+        return {name: getattr(self, name) for name in names}
+
+    def marked(self, unseen_level: np.ndarray) -> "DensityEstimate":
+        """Return the estimate with marks of rows that have a level which `fit` has not seen.
+
+        Parameters
+        ----------
+        unseen_level : numpy.ndarray of shape (rows,)
+            Whether a row has one. If none has, the estimate stays as it is.
+        """
+        if not unseen_level.any():
+            return self
+        return MarkedEstimate(**vars(self), unseen_level=unseen_level)
 
     def __repr__(self) -> str:
         return f"<DensityEstimate: {self.summary()}>"
@@ -108,6 +119,25 @@ class DensityEstimate:
         elif failed:
             lines.append(f"{failed} row{'s' * (failed != 1)} did not converge")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class MarkedEstimate(DensityEstimate):
+    """Log densities of rows of which some have a level of a category that `fit` has not seen.
+
+    Attributes
+    ----------
+    unseen_level : numpy.ndarray
+        Whether a row has one, `(rows,)` bool; a column of `to_frame`.
+    """
+
+    unseen_level: np.ndarray
+
+    def summary(self) -> str:
+        """Return a summary in a few lines of text."""
+        count = int(self.unseen_level.sum())
+        has = "row has" if count == 1 else "rows have"
+        return f"{super().summary()}\n{count} {has} a level that fit has not seen"
 
 
 def _readable(value: float) -> str:

@@ -10,6 +10,7 @@ import torch
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from roundtrip.data import Schema
+from roundtrip.data.kinds import Column
 from roundtrip.data.rounding import Rounding
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.estimate import Method
@@ -79,7 +80,8 @@ class Scoring:
         Returns
         -------
         DensityEstimate
-            Log densities, standard errors and diagnostics, one entry per row.
+            Log densities, standard errors and diagnostics, one entry per row. If rows have levels
+            of categories that `fit` has not seen, `unseen_level` marks them.
         """
         check_is_fitted(self)
         for name, value, only in (
@@ -101,7 +103,9 @@ class Scoring:
         )
         rows = self.schema_.rows(self, X, context)
         result = self.fitted_.density(rows, how, sigma=sigma, verbose=bool(self.verbose))
-        return replace(result, index=X.index if isinstance(X, pd.DataFrame) else None)
+        unseen = np.any(self.schema_.unseen(rows.x), axis=1)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return replace(result.marked(unseen), index=index)
 
     def score_samples(self, X: Any, *, context: Any = None) -> np.ndarray:
         """Estimate the log density of each row, in the units of `X`.
@@ -179,12 +183,13 @@ class Scoring:
         *,
         context: Any = None,
         rounded: bool = True,
-    ) -> np.ndarray | pd.DataFrame:
+    ) -> Any:
         """Draw rows from the fitted density, like the `X` of `fit`.
 
         Values of rounded columns are rounded and stay in the range of `fit`: rows outside are drawn
         again. In partly rounded columns (`rounding_`), as many values are rounded as there were in
-        `fit`. Columns have the types of `X`.
+        `fit`. The table is of the library of `X`, and its columns have the same types and levels.
+        Cells are missing only if `missing` is "model".
 
         Parameters
         ----------
@@ -195,13 +200,13 @@ class Scoring:
         context : array-like, default=None
             Context of each row, or one for all rows, if `fit` was given one.
         rounded : bool, default=True
-            Whether to round. False gives float64 draws from the density itself, in which rounded
-            values are spread over their rounding steps. It does not apply to images.
+            Whether to round. False gives numbers in float64, drawn from the density itself, in
+            which rounded values are spread over their rounding steps. It does not apply to images.
 
         Returns
         -------
         numpy.ndarray or DataFrame
-            Rows, `(n_samples, features)`, or images; a DataFrame if `fit` was given one.
+            Rows, `(n_samples, features)`, or images; a table of the library of fit's `X`.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
@@ -240,7 +245,7 @@ class Scoring:
         codes = self.fitted_.encode(self.schema_.rows(self, X, context))
         return codes.double().cpu().numpy()
 
-    def inverse_transform(self, Z: Any, *, context: Any = None) -> np.ndarray:
+    def inverse_transform(self, Z: Any, *, context: Any = None) -> Any:
         """Generate rows by G, in the units of the rows of `fit`.
 
         Parameters
@@ -252,15 +257,18 @@ class Scoring:
 
         Returns
         -------
-        numpy.ndarray
-            The mean of x given z, G(z) in the paper, `(rows, features)` or images.
+        numpy.ndarray or DataFrame
+            The mean of x given z, G(z) in the paper, `(rows, features)` or images. If columns are
+            categories or had missing cells in fit, a table like that of fit with the most probable
+            levels.
         """
         check_is_fitted(self)
         Z = check_array(Z, dtype=np.float64, input_name="Z")
         if Z.shape[1] != self.latent_dim_:
             raise ValueError(f"Z has {Z.shape[1]} columns, but latent_dim is {self.latent_dim_}")
         contexts = self.schema_.encoded_context(context, len(Z))
-        return self.schema_.array(self.fitted_.generate(torch.from_numpy(Z), contexts))
+        x = self.fitted_.generate(torch.from_numpy(Z), contexts)
+        return self.schema_.table(x) if self.schema_.is_mixed else self.schema_.array(x)
 
     @property
     def model_(self) -> RoundtripModel:
@@ -285,12 +293,17 @@ class Scoring:
     @property
     def resolution_(self) -> np.ndarray:
         """Rounding step of each column, `(features,)`; 0 for columns that are not rounded."""
-        return self.schema_.resolution
+        return self.schema_.resolution[: self.schema_.n_columns]
+
+    @property
+    def columns_(self) -> dict[Any, Column]:
+        """Kind of each column by its label, or by its number in an array; empty for images."""
+        return self.schema_.described()
 
     @property
     def rounding_(self) -> tuple[Rounding, ...]:
         """How each column is rounded, with the evidence; empty for images."""
-        return self.schema_.rounding
+        return self.schema_.rounding[: self.schema_.n_columns]
 
     @property
     def sigma_(self) -> float | np.ndarray:

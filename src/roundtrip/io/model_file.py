@@ -18,7 +18,7 @@ from roundtrip.io.atomic import atomic_write
 from roundtrip.parameters import Component, is_sequence
 
 FORMAT = "roundtrip-model"
-FORMAT_VERSION = "2"
+FORMAT_VERSION = "3"
 
 
 def write_model_file(
@@ -74,7 +74,9 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
         raise ModelFileError(f"{path} is not a Roundtrip model file")
     if metadata.get("version") != FORMAT_VERSION:
         version = metadata.get("version")
-        advice = "fit it again, or use roundtrip 0.1" if version == "1" else "a newer one may"
+        advice = {"1": "fit it again, or use roundtrip 0.1", "2": "fit it again"}.get(
+            str(version), "a newer one may"
+        )
         raise ModelFileError(
             f"{path} has format version {version!r}, this release reads version "
             f"{FORMAT_VERSION}: {advice}"
@@ -86,14 +88,14 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
 
 
 def plain(value: Any) -> Any:
-    """Return a parameter as JSON content; components become dicts and sequences lists."""
+    """Return a parameter as JSON content; components and mappings become dicts, sequences lists."""
     if isinstance(value, Component):
         settings = {name: plain(setting) for name, setting in value.get_params().items()}
         content = {"component": type(value).__name__, "settings": settings}
         # A user's class may have the name of one of ours.
         return content if is_ours(type(value)) else {**content, "own": True}
     if isinstance(value, Mapping):
-        raise ValueError(f"{value!r} can't be saved: a model file holds no mappings as settings")
+        return {"mapping": [[plain(key), plain(each)] for key, each in value.items()]}
     if isinstance(value, torch.device):
         return str(value)
     if isinstance(value, np.random.RandomState):
@@ -130,6 +132,10 @@ def restored(value: Any, components: Mapping[str, type[Component]]) -> Any:
     ModelFileError
         If the content names a component that is not among `components`.
     """
+    if isinstance(value, dict) and "mapping" in value:
+        return {
+            restored(key, components): restored(each, components) for key, each in value["mapping"]
+        }
     if isinstance(value, dict):
         name, own = value["component"], value.get("own", False)
         kind = components.get(name)

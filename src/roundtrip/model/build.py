@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from roundtrip.model.core import RoundtripModel, posterior_outputs
+from roundtrip.model.inputs import RowInputs
 from roundtrip.model.networks import Network, Sizes
-from roundtrip.model.noise import Noise
+from roundtrip.model.noise import MixedNoise, Noise, ObservationModel
 from roundtrip.model.prior import Prior
 
 
@@ -52,12 +53,23 @@ def build_model(
     >>> model.generate(torch.zeros(4, 2)).shape
     torch.Size([4, 3])
     """
-    observation = noise.build(
-        sizes.features, torch.zeros(sizes.features, dtype=torch.float64) if floor is None else floor
-    )
+    columns, inputs = sizes.columns, None
+    if floor is None:
+        floor = torch.zeros(sizes.features, dtype=torch.float64)
+    if columns is None:
+        observation: ObservationModel = noise.build(sizes.features, floor)
+        generator_sizes = encoder_sizes = sizes
+    else:
+        numbers = columns.numbers
+        of_numbers = noise.build(len(numbers), floor[numbers]) if numbers else None
+        observation, inputs = MixedNoise(columns, of_numbers), RowInputs(columns)
+        # Networks only see how many numbers they take and give.
+        generator_sizes = replace(sizes, features=len(numbers), columns=None)
+        encoder_sizes = replace(sizes, features=inputs.width, columns=None)
     code = posterior_outputs(sizes.latent_dim) if has_posterior else sizes.latent_dim
-    encoder_sizes = sizes if has_posterior else replace(sizes, context_dim=0)
-    generator = network.generator(sizes, observation.n_outputs, rng=rng)
+    if not has_posterior:
+        encoder_sizes = replace(encoder_sizes, context_dim=0)
+    generator = network.generator(generator_sizes, observation.n_outputs, rng=rng)
     encoder = network.encoder(encoder_sizes, code, rng=rng)
     return RoundtripModel(
         generator,
@@ -68,4 +80,5 @@ def build_model(
         context_dim=sizes.context_dim,
         encodes_context=has_posterior,
         prior=prior.build(sizes.latent_dim),
+        inputs=inputs,
     )

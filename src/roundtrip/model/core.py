@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from roundtrip.model.inputs import RowInputs
 from roundtrip.model.noise import (
     LARGEST_SIGMA,
     SMALLEST_SIGMA,
@@ -48,6 +49,9 @@ class RoundtripModel(nn.Module):
         Whether c enters H. In the paper it does not.
     prior : LatentDistribution, default=None
         Distribution p(z). None is N(0, I), as in the paper.
+    inputs : RowInputs, default=None
+        Map from rows with categories or missing cells to the numbers that H takes. None if rows
+        enter H as they are.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class RoundtripModel(nn.Module):
         context_dim: int = 0,
         encodes_context: bool = True,
         prior: LatentDistribution | None = None,
+        inputs: RowInputs | None = None,
     ) -> None:
         super().__init__()
         for name, network in (("generator", generator), ("encoder", encoder)):
@@ -88,6 +93,7 @@ class RoundtripModel(nn.Module):
         self.context_dim = context_dim
         self.encodes_context = encodes_context
         self.prior = StandardNormal(self.latent_dim) if prior is None else prior
+        self.inputs = inputs
 
     @property
     def device(self) -> torch.device:
@@ -137,6 +143,7 @@ class RoundtripModel(nn.Module):
             noise=self.noise,
             has_posterior=self.has_posterior,
             prior=self.prior,
+            inputs=self.inputs,
         )
 
     def decode(self, z: Tensor, context: Tensor | None = None) -> Tensor:
@@ -156,7 +163,8 @@ class RoundtripModel(nn.Module):
         return outputs[:, : self.latent_dim] if self.has_posterior else outputs
 
     def _encoded(self, x: Tensor, context: Tensor | None) -> Tensor:
-        inputs = beside(x, context) if self.encodes_context else x
+        values = x if self.inputs is None else self.inputs(x)
+        inputs = beside(values, context) if self.encodes_context else values
         return self.encoder(inputs.to(dtype_of(self.encoder)))
 
     def posterior(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -175,6 +183,16 @@ class RoundtripModel(nn.Module):
         factor = outputs.new_zeros(len(x), dim, dim)
         factor[:, row, column] = entries
         return mean, factor
+
+    def as_observed(self, x: Tensor, rng: torch.Generator) -> Tensor:
+        """Return generated rows with cells missing as often as among training rows."""
+        return x if self.inputs is None else self.inputs.as_observed(x, rng)
+
+    def knows_pattern(self, x: Tensor) -> Tensor:
+        """Return which rows miss only cells that were missing in training, too, `(rows,)`."""
+        if self.inputs is None:
+            return ~x.isnan().any(dim=1)
+        return self.inputs.known_pattern(x)
 
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
         """Return log p(x | z), one value per row, in float64."""

@@ -39,6 +39,20 @@ def default_density(features: int) -> Roundtrip:
     )
 
 
+def density_of_any_kind() -> Roundtrip:
+    """Make a density of tables with categories or missing cells, with its own noise.
+
+    >>> density_of_any_kind().max_epochs
+    20
+    """
+    return Roundtrip(
+        network=Residual(width=64),
+        objective=Likelihood(batch_size=512, min_steps_per_epoch=50),
+        max_epochs=20,
+        tol=0.1,
+    )
+
+
 def check_scoring_sigma(sigma: float | Literal["auto"] | None, estimator: Roundtrip | None) -> None:
     """Raise a `ValueError` if `sigma` is not a number in range, or the noise is not isotropic."""
     if sigma is None or sigma == "auto":

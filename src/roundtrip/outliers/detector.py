@@ -10,7 +10,8 @@ import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from roundtrip.data.checks import checked_table, unchanged_if_it_fails
+from roundtrip.data.checks import checked_table, has_only_numbers, unchanged_if_it_fails
+from roundtrip.data.libraries import as_frame
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import (
     FileParts,
@@ -26,6 +27,7 @@ from roundtrip.outliers.default_density import (
     MOST_ROWS,
     check_scoring_sigma,
     default_density,
+    density_of_any_kind,
     scoring_sigma,
 )
 from roundtrip.outliers.explanation import Explanation
@@ -37,6 +39,8 @@ TRIMMINGS = 3
 FIRST_EDGE = 0.15
 """Share of the rows at either end of a column whose ranks are not used before the first trimming,
 when many outliers may be at one end."""
+
+FEWEST_ROWS = 4
 
 SCORES = ("held_out_scores", "model_scores")
 
@@ -138,7 +142,8 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or DataFrame
-            `(rows, features)`.
+            `(rows, features)`. Rows with categories, dates or missing cells are scored by their
+            most surprising cell given the others, under a density with its own noise.
         y : None
             Ignored.
         """
@@ -147,7 +152,9 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> Self:
         self._check_parameters()
-        X = checked_table(self, X, ensure_min_samples=4)
+        if getattr(self.estimator, "columns", None) or not has_only_numbers(X):
+            return self._fit_any_kind(X)
+        X = checked_table(self, X, ensure_min_samples=FEWEST_ROWS)
         seeds = Seeds.from_random_state(self.random_state)
         order = seeds.rng("split").permutation(len(X))
         held_out = min(max(1, round(self.calibration_fraction * len(X))), len(X) - 2)
@@ -170,6 +177,33 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         self.model_scores_ = self.scorer_.draw_scores()
         self.held_out_scores_ = np.sort(self.scorer_.scores(calibration))
         self._set_offset(self.scorer_.scores(X))
+        return self
+
+    def _fit_any_kind(self, X: Any) -> Self:
+        """Fit to rows with categories, dates or missing cells."""
+        if self.sigma not in ("auto", None):
+            raise ValueError(
+                f"sigma={self.sigma!r} is for tables of complete numbers; leave it out for rows "
+                "with categories, dates or missing cells"
+            )
+        _, frame = as_frame(X)
+        table = pd.DataFrame(np.asarray(X)) if frame is None else frame
+        if len(table) < FEWEST_ROWS:
+            raise ValueError(f"a detector needs at least {FEWEST_ROWS} rows, got {len(table)}")
+        seeds = Seeds.from_random_state(self.random_state)
+        order = seeds.rng("split").permutation(len(table))
+        held_out = min(max(1, round(self.calibration_fraction * len(table))), len(table) - 2)
+        density: Roundtrip = clone(self.estimator or density_of_any_kind())
+        density.set_params(device=self.device if self.estimator is None else density.device)
+        self._seed(density, seeds["density"] % 2**31)
+        density.fit(table.iloc[order[held_out:]] if frame is not None else X[order[held_out:]])
+        density.schema_.name_features(self)
+        values = density.schema_.checked_values(self, X)
+        self.scorer_ = Scorer.of_cells(density, values[order[held_out:]])
+        self.n_trimmed_ = 0
+        self.model_scores_ = self.scorer_.draw_scores()
+        self.held_out_scores_ = np.sort(self.scorer_.scores(values[order[:held_out]]))
+        self._set_offset(self.scorer_.scores(values))
         return self
 
     @classmethod
@@ -212,7 +246,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
             `(rows, features)`, scored in scaled units; in units of `estimator_` if `sigma` is None.
         """
         check_is_fitted(self)
-        return self.scorer_.scores(checked_table(self, X, reset=False))
+        return self.scorer_.scores(self._values(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """`score_samples` minus `offset_`, `(rows,)`; negative for outliers.
@@ -244,8 +278,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        X = checked_table(self, X, reset=False)
-        surprises = self.scorer_.surprises(X)
+        surprises = self.scorer_.surprises(self._values(X))
         return surprises.above(self.scorer_.usual_surprises, self._feature_names(), index)
 
     def _file_parts(self) -> FileParts:
@@ -295,6 +328,12 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
 
+    def _values(self, X: Any) -> np.ndarray:
+        """Check rows and return them as `(rows, columns)` float64."""
+        if self.scorer_.takes_any_kind:
+            return self.estimator_.schema_.checked_values(self, X)
+        return checked_table(self, X, reset=False)
+
     def _check_parameters(self) -> None:
         share = self.contamination
         if share != "auto" and not (isinstance(share, Real) and 0 < share <= 0.5):
@@ -314,11 +353,15 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
             scale = None if self.gaussian_columns else "standard"
             given = default_density(features).set_params(scale=scale, device=self.device)
         density: Roundtrip = clone(given)
+        self._seed(density, seed)
+        return density
+
+    def _seed(self, density: Roundtrip, seed: int) -> None:
+        """Give a density the seed and the verbosity that it has not of its own."""
         if density.random_state is None:
             density.random_state = seed
         if self.verbose:
             density.verbose = self.verbose
-        return density
 
     def _fit_scorer(self, rows: np.ndarray, density: Roundtrip, edge: float) -> Scorer:
         """Fit columns and density to training rows."""

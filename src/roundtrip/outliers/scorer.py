@@ -8,15 +8,20 @@ import numpy as np
 import torch
 
 from roundtrip.density import DensityWarning, Method
+from roundtrip.density.cells import quick_cell_surprises
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import FileParts, Restoring
 from roundtrip.outliers.blurred import BlurredDensity
+from roundtrip.outliers.cell_tails import CellTails
 from roundtrip.outliers.columns import GaussianColumns
 from roundtrip.outliers.explanation import Surprises
 from roundtrip.parameters import named_seed
 
 DRAWS = 2000
 """Number of draws from the fitted density that rows are compared with."""
+
+LARGEST_SURPRISE = 1e6
+"""Replaces a surprise that is not a number, of rows beyond the range of floating point."""
 
 USUAL_DRAWS = 200
 """Number of these draws whose medians an explanation is relative to."""
@@ -33,14 +38,28 @@ class Scorer:
         Map of the columns, applied first.
     blurred : BlurredDensity or None
         Density under wide noise, which scores rows; None if `density` scores them.
+    tails : CellTails or None, default=None
+        Tails of the surprises of single cells, which score rows of any kind of columns.
     """
 
     def __init__(
-        self, density: Roundtrip, columns: GaussianColumns | None, blurred: BlurredDensity | None
+        self,
+        density: Roundtrip,
+        columns: GaussianColumns | None,
+        blurred: BlurredDensity | None,
+        tails: CellTails | None = None,
     ) -> None:
         self.density = density
         self.columns = columns
         self.blurred = blurred
+        self.tails = tails
+
+    @classmethod
+    def of_cells(cls, density: Roundtrip, rows: np.ndarray) -> "Scorer":
+        """Return a scorer by the cells of rows, whose tails are those of training rows."""
+        scorer = cls(density, None, None)
+        scorer.tails = CellTails.fit(scorer._quick_surprises(rows))
+        return scorer
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """Log density of `(rows, features)` in the user's units, `(rows,)`."""
@@ -63,7 +82,16 @@ class Scorer:
     def _draws(self) -> np.ndarray:
         """Draws from the fitted density in its own units, the same in every call."""
         seed = named_seed(self.density.scoring_seed_, "draws") % 2**32
-        return np.asarray(self.density.sample(DRAWS, seed, rounded=False))
+        draws = self.density.sample(DRAWS, seed, rounded=False)
+        schema = self.density.schema_
+        if schema.has_only_numbers:
+            return np.asarray(draws)
+        return schema.checked_values(self.density, draws)
+
+    @property
+    def takes_any_kind(self) -> bool:
+        """Whether rows may have categories, dates and missing cells: if `density` scores them."""
+        return self.columns is None and self.blurred is None
 
     def _mapped(self, rows: np.ndarray) -> np.ndarray:
         return rows if self.columns is None else self.columns.apply(rows)
@@ -72,18 +100,28 @@ class Scorer:
         rows = self.density.schema_.encoded(values)
         if self.blurred is not None:
             return self.blurred.log_density(rows.x)
+        if self.tails is not None:
+            return self.tails.scores(self._quick_surprises(values))
         with warnings.catch_warnings():
             # A row far out is an outlier even if its density has not converged.
             warnings.simplefilter("ignore", DensityWarning)
             method, verbose = Method(tol=self.density.tol), bool(self.density.verbose)
             return self.density.fitted_.density(rows, method, verbose=verbose).log_density
 
+    def _quick_surprises(self, values: np.ndarray) -> np.ndarray:
+        """Return rough surprises of rows and of their cells given the others."""
+        fitted = self.density.fitted_
+        x = fitted.schema.encoded(values).x.to(fitted.model.device)
+        log_density, of_cells = quick_cell_surprises(fitted.prepared.model, x, seed=fitted.seed)
+        both = torch.cat([-log_density[:, None], of_cells], dim=1)
+        return both.nan_to_num(nan=LARGEST_SURPRISE).cpu().numpy()
+
     def _surprises(self, values: np.ndarray) -> Surprises:
         fitted = self.density.fitted_
         rows = fitted.schema.encoded(values)
         if self.blurred is not None:
             return self.blurred.surprises(rows.x)
-        typical = fitted.schema.encoded(np.median(self._draws, axis=0)[None])
+        typical = fitted.schema.encoded(self._typical()[None])
         device = fitted.model.device
         return Surprises.of(
             fitted.prepared.model,
@@ -93,10 +131,23 @@ class Scorer:
             verbose=bool(self.density.verbose),
         )
 
+    def _typical(self) -> np.ndarray:
+        """Return the medians of the draws, or the most frequent levels, `(columns,)`."""
+        schema = self.density.schema_
+        if schema.has_only_numbers:
+            return np.median(self._draws, axis=0)
+        typical = np.nanmedian(self._draws, axis=0)
+        for place in np.flatnonzero(schema.is_category[: schema.n_columns]):
+            column = self._draws[:, place]
+            typical[place] = np.bincount(column[~np.isnan(column)].astype(int)).argmax()
+        return typical
+
     def file_parts(self) -> FileParts:
         """Content and tensors of a file."""
-        columns = {} if self.columns is None else vars(self.columns)
-        parts = FileParts({"sigma": None}, {k: torch.from_numpy(v) for k, v in columns.items()})
+        arrays = {} if self.columns is None else dict(vars(self.columns))
+        if self.tails is not None:
+            arrays |= {f"tail_{name}": array for name, array in vars(self.tails).items()}
+        parts = FileParts({"sigma": None}, {k: torch.from_numpy(v) for k, v in arrays.items()})
         if self.blurred is not None:
             parts.content["sigma"] = self.blurred.sigma
             # Stored because G gives slightly different centres on another processor.
@@ -108,10 +159,13 @@ class Scorer:
     def from_file_parts(cls, parts: FileParts, how: Restoring) -> "Scorer":
         """Restore a scorer from its `file_parts`."""
         sigma, tensors = parts.content["sigma"], parts.tensors
-        columns = blurred = None
+        columns = blurred = tails = None
         if "values" in tensors:
             names = [item.name for item in fields(GaussianColumns)]
             columns = GaussianColumns(**{name: tensors[name].numpy() for name in names})
         if sigma is not None:
             blurred = BlurredDensity(tensors["centres"].to(how.device), sigma)
-        return cls(Roundtrip._from_file_parts(parts.within("density"), how), columns, blurred)
+        if "tail_start" in tensors:
+            tails = CellTails(tensors["tail_start"].numpy(), tensors["tail_scale"].numpy())
+        density = Roundtrip._from_file_parts(parts.within("density"), how)
+        return cls(density, columns, blurred, tails)

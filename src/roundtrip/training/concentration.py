@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.data import Rows, Schema
+from roundtrip.data.kinds import CategoryColumn
 from roundtrip.exceptions import warn_user
 from roundtrip.model.core import RoundtripModel
 from roundtrip.training.bound import importance_weighted_bound
@@ -99,6 +100,7 @@ def concentration(
     usual, losses = bound(rows.x), {}
     for place in columns:
         column = data.training.x[:SORTED_ROWS, place]
+        column = column[~column.isnan()]
         half = column.unique().diff().median() / 2
         moved = rows.x.clone()
         moved[:, place] += sign * torch.minimum(half, FARTHEST * column.std())
@@ -118,4 +120,5 @@ def _suspects(data: FittingData, schema: Schema) -> list[int]:
     distinct = np.array([column.n_distinct for column in schema.rounding])
     suspects = [place for place in np.flatnonzero(fine) if distinct[place] > 1]
     suspects = [place for place in suspects if distinct[place] <= MOST_DISTINCT * n_rows]
+    suspects = [place for place in suspects if not isinstance(schema.kinds[place], CategoryColumn)]
     return sorted(map(int, suspects), key=lambda place: int(distinct[place]))[:COLUMNS]

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from roundtrip.data import Rows, Schema
+from roundtrip.data.kinds import CategoryColumn
+from roundtrip.model.columns import Columns, Levels
 from roundtrip.model.networks import ImageShape, Sizes
 from roundtrip.training.batches import jittered
 from roundtrip.training.validation import Validation
@@ -25,6 +27,9 @@ ENOUGH_ROWS = 2_000
 
 ROUNDED_FLOOR = 0.05
 """Smallest width of the noise of a rounded column, in units of its rounding step."""
+
+SPIKE_ROWS = 20
+"""Rows per distinct value from which on the rounding step alone limits the width of the noise."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class FittingData:
     widths_of : callable, default=None
         Widths over which rows `(rows, features)` are spread, `(features,)` or `(rows, features)`;
         None for `resolution`.
+    columns : Columns or None, default=None
+        Kinds of the features of mixed or incomplete rows; None for complete numbers.
     """
 
     training: Rows
@@ -59,10 +66,12 @@ class FittingData:
     image_shape: ImageShape | None = None
     own_validation: bool = False
     widths_of: Callable[[Tensor], Tensor] | None = None
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         for rows in (self.training, self.validation):
-            if not torch.isfinite(rows.x.float()).all():
+            values = rows.x.float()
+            if not (torch.isfinite(values) | values.isnan()).all():
                 raise ValueError(
                     "the table spans a range too wide for float32; rescale its columns"
                 )
@@ -117,10 +126,11 @@ class FittingData:
             held_out[: validation.rows].to(device),
             resolution=torch.from_numpy(schema.scaled_resolution).to(device),
             jitter=dequantize and bool((schema.resolution > 0).any()),
-            log_det=schema.log_det,
+            log_det=float(schema.log_dets(rows.x).mean()),
             image_shape=None if schema.images is None else schema.images.shape,
             own_validation=own_validation,
             widths_of=schema.spread_widths,
+            columns=columns_of(schema),
         )
 
     def folds(self, count: int) -> "list[FittingData]":
@@ -170,7 +180,9 @@ class FittingData:
 
     def sizes(self, latent_dim: int) -> Sizes:
         """Return the sizes that networks for these rows need."""
-        return Sizes(self.features, latent_dim, self.training.context_dim, self.image_shape)
+        return Sizes(
+            self.features, latent_dim, self.training.context_dim, self.image_shape, self.columns
+        )
 
     @property
     def noise_floor(self) -> Tensor:
@@ -179,10 +191,16 @@ class FittingData:
         if self.image_shape is not None:  # many pixels are constant, so they have no spread
             return x.new_full((self.features,), CONTINUOUS_FLOOR)
         # NumPy's quantile, because torch's takes at most 2**24 numbers.
-        low, high = np.quantile(x.cpu().numpy(), [0.25, 0.75], axis=0)
+        quantile = np.quantile if self.columns is None else np.nanquantile
+        low, high = quantile(x.cpu().numpy(), [0.25, 0.75], axis=0)
         spread = torch.from_numpy(high - low).to(x.device)
         spread = torch.where(spread > 0, spread, 1.0).clamp_max(1.0)
-        return torch.maximum(CONTINUOUS_FLOOR * spread, ROUNDED_FLOOR * self.resolution)
+        of_steps = ROUNDED_FLOOR * self.resolution
+        floor = torch.maximum(CONTINUOUS_FLOOR * spread, of_steps)
+        # Values that are repeated so often are spikes, however far apart others are.
+        distinct = x.new_tensor([len(column.unique()) for column in x.unbind(dim=1)])
+        spikes = (self.resolution > 0) & (len(x) >= SPIKE_ROWS * distinct)
+        return torch.where(spikes, of_steps, floor)
 
     @cached_property
     def steps(self) -> Tensor | None:
@@ -205,3 +223,16 @@ class FittingData:
     def spread(self, rows: Rows, rng: torch.Generator) -> Rows:
         """Spread rounded values over their rounding steps if `jitter` is set."""
         return jittered(rows, self._widths(rows), rng) if self.jitter else rows
+
+
+def columns_of(schema: Schema) -> Columns | None:
+    """Return the kinds of the features as a model needs them; None for complete numbers."""
+    if not schema.is_mixed:
+        return None
+    levels = [
+        Levels(len(kind.levels), kind.ordered, kind.reserved, kind.frequencies)
+        if isinstance(kind, CategoryColumn)
+        else None
+        for kind in schema.kinds
+    ]
+    return Columns(tuple(levels), tuple(map(bool, schema.incomplete)))

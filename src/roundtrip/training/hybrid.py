@@ -49,6 +49,8 @@ class Hybrid(Adversaries, Likelihood):  # numpydoc ignore=PR02
     first_rate: float = 1 / 8
     bound_weight: float = 0.01
 
+    takes_mixed_rows = False
+
     def check(self) -> None:
         """Check every setting."""
         Likelihood.check(self)

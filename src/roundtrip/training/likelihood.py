@@ -69,6 +69,7 @@ class Likelihood(Objective):  # numpydoc ignore=PR02
     min_steps_per_epoch: int | Literal["auto"] = "auto"
     averaging: float = 0.998
 
+    takes_mixed_rows = True
     largest_fall = LARGEST_FALL
     scores_start = True
     """Whether the weights before the first step compete with those of epochs."""

@@ -127,6 +127,7 @@ def _fit_linear_mixture(
         or features > MOST_FEATURES
         or data.training.context_dim
         or data.image_shape is not None
+        or data.columns is not None
         or not isinstance(options.prior, MixturePrior)
     ):
         return None

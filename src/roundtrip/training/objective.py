@@ -84,6 +84,9 @@ class Objective(Component, ABC):
     learns_noise = True
     """Whether the noise is trained; otherwise the validation rows choose its sigma."""
 
+    takes_mixed_rows = False
+    """Whether rows may have categories and missing cells."""
+
     sampling = "shuffle"
     """Whether batches visit every row once per pass ("shuffle") or are drawn with "replacement"."""
 

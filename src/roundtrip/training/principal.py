@@ -42,7 +42,9 @@ def start_at_principal_components(
     generator, encoder = model.generator, model.encoder
     if not (isinstance(generator, ResidualMLP) and isinstance(encoder, ResidualMLP)):
         raise TypeError("only residual networks can start at principal components")
-    data, context = (part.double() for part in (rows.x, rows.context))
+    data, context = rows.x.double(), rows.context.double()
+    if model.inputs is not None:
+        data = model.inputs(data)[:, : model.inputs.described]
     dim, features = model.latent_dim, data.shape[1]
     mean, context_mean = data.mean(dim=0), context.mean(dim=0)
     # Pseudo-inverse, because the columns of one-hot labels sum to one.
@@ -59,17 +61,21 @@ def start_at_principal_components(
     explained = variances[:used].clamp_min(1.01 * noise)
     loadings = axes[:, :used] * (explained - noise).sqrt()
     generator.direct.zero_()
-    generator.direct[:features, :used] = loadings.float()
-    generator.direct[:features, dim:] = shift.float()
-    generator.last.bias[:features] = mean.float()
+    linear = model.noise.linear_outputs()
+    slopes = torch.tensor(linear.slopes, dtype=torch.float64, device=data.device)[:, None]
+    generator.direct[linear.outputs, :used] = (slopes * loadings[linear.inputs]).float()
+    generator.direct[linear.outputs, dim:] = (slopes * shift[linear.inputs]).float()
+    is_location = torch.tensor(linear.is_location, device=data.device)
+    generator.last.bias[linear.outputs] = torch.where(is_location, mean[linear.inputs], 0.0).float()
     # The posterior of z given x in this model: mean Wᵀ(x - mean)/λ, covariance noise/λ.
     back = (loadings / explained).mT
     widths = torch.ones(dim, dtype=torch.float64, device=data.device)
     widths[:used] = (noise / explained).sqrt()
     encoder.direct.zero_()
     encoder.direct[:used, :features] = back.float()
-    encoder.direct[:used, features:] = -(back @ shift).float()
+    of_context = encoder.direct.shape[1] - context.shape[1]
+    encoder.direct[:used, of_context:] = -(back @ shift).float()
     encoder.last.bias[:used] = -(back @ mean).float()
     row, column = torch.tril_indices(dim, dim, device=data.device)
     encoder.last.bias[dim:][row == column] = torch.log(torch.expm1(widths)).float()
-    model.noise.start(data, noise.sqrt().item())
+    model.noise.start(rows.x.double(), noise.sqrt().item())

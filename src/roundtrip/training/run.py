@@ -15,7 +15,7 @@ from roundtrip.model.networks import Sizes
 from roundtrip.parameters import Seeds
 from roundtrip.training.batches import Batches
 from roundtrip.training.checkpoint import Checkpoint
-from roundtrip.training.data import FittingData
+from roundtrip.training.data import FittingData, columns_of
 from roundtrip.training.loop import train
 from roundtrip.training.objective import FitOptions, Objective, TrainingStreams, Validator
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
@@ -122,6 +122,8 @@ def fit_model(
         floor=data.noise_floor.cpu() if objective.learns_noise else None,
         rng=streams.weights,
     ).to(device)
+    if model.inputs is not None:
+        model.inputs.learn_patterns(data.training.x)
     if start is not None:
         _take_weights(model, start)
     elif has_linear_start(model):
@@ -189,7 +191,7 @@ def restored_model(
     """Rebuild a trained model from its state dict, on the CPU."""
     shape = None if schema.images is None else schema.images.shape
     model = build_model(
-        Sizes(schema.features, latent_dim, schema.context_dim, shape),
+        Sizes(schema.features, latent_dim, schema.context_dim, shape, columns_of(schema)),
         network=options.network,
         noise=options.noise,
         prior=options.prior,
@@ -213,7 +215,8 @@ def _take_weights(model: RoundtripModel, start: RoundtripModel) -> None:
     """
     own = model.state_dict()
     fixed = {name for name, weights in model.named_parameters() if not weights.requires_grad}
-    fixed |= {"noise.floor", "noise.widening", "noise.sharpness"}
+    parts = ("floor", "widening", "sharpness", "patterns")
+    fixed |= {name for name in own if name.endswith(parts)}
     state = {name: own[name] for name in fixed if name in own}
     for name, weights in start.state_dict().items():
         if name not in state and (name in own or not name.startswith("prior.")):

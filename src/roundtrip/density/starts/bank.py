@@ -53,6 +53,7 @@ def make_bank(model: RoundtripModel, seed: int) -> Bank:
         return Bank(z, outputs, usual=-math.inf)
     sample_rng = torch.Generator().manual_seed(seed % 2**63)
     samples = model.noise.sample(outputs[:SEARCHED_SIZE], sample_rng)
+    samples = model.as_observed(samples, sample_rng)
     at_code = _log_joint_at_code(model, samples.double()).nan_to_num(nan=NO_EVIDENCE)
     return Bank(z, outputs, usual=torch.quantile(at_code, UNUSUAL_SHARE).item())
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from roundtrip.model.columns import Columns
 from roundtrip.model.networks.discriminator import discriminator
 from roundtrip.parameters import Component
 
@@ -28,6 +29,8 @@ class Sizes:
         Length of the context c that is appended to the input of the network; 0 without a context.
     image_shape : tuple of int or None
         Height, width and channels if rows are flat images, channels last.
+    columns : Columns or None
+        Kinds of the features of mixed or incomplete rows; None for complete numbers.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class Sizes:
     latent_dim: int
     context_dim: int = 0
     image_shape: ImageShape | None = None
+    columns: Columns | None = None
 
 
 class Network(Component, ABC):

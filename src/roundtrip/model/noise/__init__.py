@@ -9,6 +9,7 @@ from roundtrip.model.noise.gaussian import (
     Isotropic,
     isotropic_log_prob,
 )
+from roundtrip.model.noise.mixed import MixedNoise
 from roundtrip.model.noise.mixture import Mixture, MixtureNoise
 from roundtrip.model.noise.unseen import Unseen
 
@@ -20,6 +21,7 @@ __all__ = [
     "Heteroscedastic",
     "HeteroscedasticGaussian",
     "Isotropic",
+    "MixedNoise",
     "Mixture",
     "MixtureNoise",
     "Noise",

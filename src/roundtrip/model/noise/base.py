@@ -1,6 +1,7 @@
 """Base class of observation models p(x | z), and of their settings."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,26 @@ from roundtrip.parameters import Component
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-7, 1e7
 """Limits of sigma, beyond which residuals over sigma lose precision in float64."""
+
+
+@dataclass(frozen=True)
+class LinearOutputs:
+    """Which outputs of G follow which inputs of H before training, when both are linear.
+
+    Attributes
+    ----------
+    outputs, inputs : list of int
+        Pairs of an output of G and an input of H.
+    slopes : list of float
+        Change of the output if the input grows by 1.
+    is_location : list of bool
+        Whether the output is a mean of the input, rather than a deviation from it.
+    """
+
+    outputs: list[int]
+    inputs: list[int]
+    slopes: list[float]
+    is_location: list[bool]
 
 
 class ObservationModel(nn.Module, ABC):
@@ -46,6 +67,11 @@ class ObservationModel(nn.Module, ABC):
 
     def start(self, data: Tensor, width: float) -> None:
         """Set the initial state from training rows, `(rows, features)`, and a width of noise."""
+
+    def linear_outputs(self) -> LinearOutputs:
+        """Return how G and H belong together if both are linear, as at the start of training."""
+        places, ones = list(range(self.features)), [1.0] * self.features
+        return LinearOutputs(places, places, ones, [True] * self.features)
 
     @abstractmethod
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
@@ -115,3 +141,10 @@ class Noise(Component, ABC):
 def normal(like: Tensor, rng: torch.Generator) -> Tensor:
     """Draw standard normal numbers in the shape, dtype and device of `like` from a CPU `rng`."""
     return torch.randn(like.shape, generator=rng, dtype=like.dtype).to(like.device)
+
+
+def gumbel_argmax(logits: Tensor, rng: torch.Generator) -> Tensor:
+    """Draw an index along the last axis for every entry of the others, by the Gumbel trick."""
+    level = torch.rand(logits.shape, generator=rng, dtype=torch.float64)
+    gumbel = -torch.log(-torch.log(level.clamp(1e-300, 1 - 1e-16)))
+    return (logits.double() + gumbel.to(logits.device)).argmax(dim=-1)

@@ -16,12 +16,14 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from roundtrip.model.noise.base import Noise, ObservationModel, normal
+from roundtrip.model.noise.base import Noise, ObservationModel, gumbel_argmax, normal
 from roundtrip.model.noise.gaussian import inverse_softplus
+from roundtrip.model.noise.histogram import box_edges
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
     MixtureConstants,
@@ -187,18 +189,18 @@ class MixtureNoise(ObservationModel):
 
     @torch.no_grad()
     def start(self, data: Tensor, width: float) -> None:
-        """Start with Gaussians of about this width, boxes between quantiles, and wide tails."""
+        """Start with Gaussians of about this width, boxes on the values, and wide tails."""
         self.first_width.fill_(width)
         self.first_raw.fill_(inverse_softplus(width))
-        levels = torch.linspace(0, 1, self.fixed + 1, dtype=data.dtype, device=data.device)
-        ordered = data.sort(dim=0).values
-        edges = ordered[(levels * (len(data) - 1)).round().long()].T.float()
+        columns = data.cpu().numpy().T
+        found = np.stack([box_edges(column, self.fixed) for column in columns])
+        edges = torch.from_numpy(found).to(data.device).float()
         half = torch.maximum((edges[:, 1:] - edges[:, :-1]) / 2, self.floor)
         self.first_centres.copy_((edges[:, 1:] + edges[:, :-1]) / 2)
         self.shift_units.copy_((SHIFT_WIDTHS * half).clamp_max(1.0))
         self.log_widths.copy_(half.log())
         self.log_softness.copy_(half.log() - 1)
-        centre = ordered[len(data) // 2]
+        centre = data.sort(dim=0).values[len(data) // 2]
         self.tail_centre.copy_(centre[:, None])
         spread = (data - centre).abs().mean(dim=0)
         self.tail_scale.copy_(torch.maximum(spread[:, None].float(), self.floor))
@@ -303,7 +305,7 @@ class MixtureNoise(ObservationModel):
         """Choose a component by its weight and draw from it; `(rows, features)`."""
         logits, mean, sigma = self._split(outputs)
         like = mean[..., 0]
-        chosen = _categorical(logits, rng)
+        chosen = gumbel_argmax(logits, rng)
         which = chosen.clamp_max(self.moving - 1)[..., None]
         gaussian = mean.gather(-1, which)[..., 0]
         gaussian = gaussian + sigma.gather(-1, which)[..., 0] * normal(like, rng)
@@ -345,10 +347,3 @@ class MixtureNoise(ObservationModel):
     def _box_shape(self) -> tuple[Tensor, Tensor]:
         """Return half-widths and softness of the boxes, `(features, fixed)`."""
         return self.log_widths.exp() + self.floor, self.log_softness.exp() + self.floor / 4
-
-
-def _categorical(logits: Tensor, rng: torch.Generator) -> Tensor:
-    """Draw an index along the last axis for every entry of the others, by the Gumbel trick."""
-    level = torch.rand(logits.shape, generator=rng, dtype=torch.float64)
-    gumbel = -torch.log(-torch.log(level.clamp(1e-300, 1 - 1e-16)))
-    return (logits.double() + gumbel.to(logits.device)).argmax(dim=-1)

@@ -1,0 +1,84 @@
+"""Missing cells: rows without any observed cell, and features that say which cells are missing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from roundtrip.data.kinds import CategoryColumn
+
+MISSING = ("ignore", "model")
+"""What an estimator may do with the pattern of missing cells."""
+
+SHOWN_ROWS = 5
+"""Number of rows that a message names."""
+
+
+def check_observed(cells: Any, values: np.ndarray) -> None:
+    """Raise `ValueError` for rows and columns without any observed cell.
+
+    Parameters
+    ----------
+    cells : DataFrame or object
+        The table, for the labels of its rows and columns.
+    values : numpy.ndarray of shape (rows, columns)
+        Its numbers, NaN for missing cells.
+    """
+    observed = ~np.isnan(values)
+    if not observed.any(axis=0).all():
+        place = int((~observed.any(axis=0)).argmax())
+        label = cells.columns[place] if isinstance(cells, pd.DataFrame) else place
+        raise ValueError(f"column {label!r}: all its cells are missing (NaN); drop it")
+    empty = np.flatnonzero(~observed.any(axis=1))
+    if len(empty):
+        index = cells.index if isinstance(cells, pd.DataFrame) else range(len(values))
+        listed = ", ".join(str(index[row]) for row in empty[:SHOWN_ROWS])
+        more = ", ..." if len(empty) > SHOWN_ROWS else ""
+        raise ValueError(
+            f"{len(empty)} row{'s have' if len(empty) > 1 else ' has'} no observed cell, all are "
+            f"missing (NaN): {listed}{more}; drop {'them' if len(empty) > 1 else 'it'}"
+        )
+
+
+def with_indicators(values: np.ndarray, indicated: Sequence[int]) -> np.ndarray:
+    """Return the values with features at the end that say which cells of some columns are missing.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of shape (rows, columns)
+        Values, NaN for missing cells.
+    indicated : sequence of int
+        Places of these columns.
+
+    Examples
+    --------
+    >>> with_indicators(np.array([[1.0, np.nan]]), [1]).tolist()
+    [[1.0, nan, 1.0]]
+    """
+    if not indicated:
+        return values
+    return np.concatenate([values, np.isnan(values[:, list(indicated)])], axis=1)
+
+
+def without_indicators(values: np.ndarray, indicated: Sequence[int]) -> np.ndarray:
+    """Return the values of the columns, NaN where an indicator says so: undo `with_indicators`.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of shape (rows, features)
+        Values with indicators, which decide.
+    indicated : sequence of int
+        Places of the columns with indicators.
+    """
+    if not indicated:
+        return values
+    columns = values[:, : -len(indicated)].copy()
+    for place, missing in zip(indicated, values[:, -len(indicated) :].T, strict=True):
+        columns[missing > 0.5, place] = np.nan
+    return columns
+
+
+def indicator_columns(values: np.ndarray, indicated: Sequence[int]) -> tuple[CategoryColumn, ...]:
+    """Return the kinds of the indicators."""
+    return tuple(CategoryColumn.indicator(float(np.isnan(values[:, j]).mean())) for j in indicated)
