@@ -209,3 +209,25 @@ def test_complete_numbers_are_no_mixed_table(frame):
     schema, rows = fitted(images)
     assert (schema.kinds, schema.described(), schema.is_mixed) == ((), {}, False)
     assert not schema.unseen(rows.x).any()
+
+
+def test_a_model_of_complete_numbers_takes_complete_rows():
+    owner = BaseEstimator()
+    schema, _ = Schema.fit(
+        owner, pd.DataFrame({"a": [1.0, 2.0], "b": [3.5, 4.0]}), None, scale=None
+    )
+    new = pd.DataFrame({"a": [1.0, 2.0], "b": [3.5, None]}, index=["r0", "r1"])
+    with pytest.raises(ValueError, match=r"column 'b': row r1 is missing \(NaN\), but fit had"):
+        schema.rows(owner, new)
+    schema, _ = Schema.fit(BaseEstimator(), [[1.0, 3.5], [2.0, 4.0]], None, scale=None)
+    with pytest.raises(ValueError, match="column 1: row 0 is missing"):
+        schema.rows(BaseEstimator(), [[1.0, np.nan]])
+
+
+@pytest.mark.parametrize("gap", [1.0, None])
+def test_messages_about_ranges_name_the_column(gap):
+    table = pd.DataFrame({"fine": [gap, 2.0, 3.0], "far": [-1e308, 0.5, 1e308]})
+    with pytest.raises(ValueError, match=r"columns \['far'\] span a range too wide"):
+        fitted(table)
+    with pytest.raises(ValueError, match=r"columns \[1\] span a range too wide"):
+        fitted(table.to_numpy())

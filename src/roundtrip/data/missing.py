@@ -41,6 +41,27 @@ def check_observed(cells: Any, values: np.ndarray) -> None:
         )
 
 
+def check_complete(cells: Any, values: np.ndarray) -> None:
+    """Raise `ValueError` if a cell is missing: models of complete numbers take complete rows.
+
+    Parameters
+    ----------
+    cells : DataFrame or object
+        The table, for the labels of its rows and columns.
+    values : numpy.ndarray of shape (rows, columns)
+        Its numbers, NaN for missing cells.
+    """
+    missing = np.argwhere(np.isnan(values))
+    if len(missing):
+        row, place = missing[0]
+        named = isinstance(cells, pd.DataFrame)
+        row, label = (cells.index[row], cells.columns[place]) if named else (row, int(place))
+        raise ValueError(
+            f"column {label!r}: row {row} is missing (NaN), but fit had numbers without missing "
+            "cells; a model of such a table takes complete rows"
+        )
+
+
 def with_indicators(values: np.ndarray, indicated: Sequence[int]) -> np.ndarray:
     """Return the values with features at the end that say which cells of some columns are missing.
 

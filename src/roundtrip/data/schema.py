@@ -15,6 +15,7 @@ from roundtrip.data.kinds import CategoryColumn, Column
 from roundtrip.data.libraries import as_frame
 from roundtrip.data.missing import (
     MISSING,
+    check_complete,
     check_observed,
     indicator_columns,
     with_indicators,
@@ -133,7 +134,7 @@ class Schema:
         rounding = rounding_of(features, kinds)
         form = form.with_steps([each.step for each in rounding[: len(form.columns)]])
         schema = cls(
-            scaling_of(features, kinds, scale),
+            scaling_of(features, kinds, scale, form.labels),
             rounding,
             form,
             encoding,
@@ -320,7 +321,11 @@ class Schema:
         _, frame = as_frame(X)
         if frame is not None:
             check_names(owner, frame)
-        return _checked(owner, self.form.cells(X if frame is None else frame), **settings)
+        cells = self.form.cells(X if frame is None else frame)
+        values = _checked(owner, cells, **settings)
+        if not self.is_mixed:
+            check_complete(cells, values)
+        return values
 
     def encoded(self, values: np.ndarray, context: Any = None) -> Rows:
         """Convert checked values `(rows, columns)` in the user's units, and their context."""
