@@ -107,12 +107,14 @@ def page(records):
         "test rows are complete. Mean log density of the test rows in nats per row, in the units "
         "of the table, ± the standard error that draws leave. Lead: how far the fit of the "
         "incomplete table is ahead. Loss: how far a fit is behind that of the complete table. All "
-        "fits have default settings and the same time; imputation comes on top of it. "
+        "fits have default settings and the same time; imputation comes on top of it. CPU seconds "
+        "far below those of the clock say that the machine was busy. "
         f"{machine(shown)}.",
         markdown_table(
             [
                 *("table", "split", "method", "log density", "lead", "loss"),
-                *("seconds to impute / fit / score", "epochs", "stopped by", "failed rows"),
+                *("seconds to impute / fit / score", "CPU seconds of the fit", "epochs"),
+                *("stopped by", "failed rows"),
             ],
             [_row(record, groups[name]) for name in order for record in groups[name].values()],
         ),
@@ -143,7 +145,8 @@ def _row(record, group):
         "" if record["method"] == COMPLETE else _difference(group, COMPLETE, record),
         f"{record['impute_seconds']:.0f} / {record['fit_seconds']:.0f} / "
         f"{record['score_seconds']:.0f}",
-        *(str(record["epochs"]), record["stopped_by"], str(record["failed_rows"])),
+        *(f"{record['cpu_seconds']:.0f}", str(record["epochs"])),
+        *(record["stopped_by"], str(record["failed_rows"])),
     ]
 
 
