@@ -123,7 +123,10 @@ def page(records):
         "Log densities are comparable if all fits take the same columns for rounded. Imputed "
         "numbers are therefore rounded to the grid of the known training cells and limited to "
         "their range. Numbers are float64 in all tables, because NumPy's whole numbers can't be "
-        "missing; text stays text, and its levels are the same in all tables.",
+        "missing; text stays text, and its levels are the same in all tables. Of Beijing, rows without "
+        "pm2.5 are left out, and TEMP and PRES, of which a few are averages, are rounded to whole "
+        "numbers. With another step in a column, a fit spreads its values more or less widely: "
+        "test rows then differ by up to the logarithm of the ratio for that reason alone.",
         markdown_table(
             ["table", "column", "step of the known cells", "fits with another step"],
             [row for table in TABLES for row in _columns(table, shown)],
