@@ -14,7 +14,8 @@ from roundtrip.baselines import NSF
 from roundtrip.data import Rows
 from roundtrip.datasets import load_arem, load_bank, load_casp, make_involute, make_octagon_mixture
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
-from roundtrip.density.estimate import Method, evaluate, evaluate_mean
+from roundtrip.density.estimate import evaluate, evaluate_mean
+from roundtrip.density.method import Method
 from roundtrip.reproduce.fits import fitted, settings_name
 
 TIMED_ROWS, TURNS = 1000, 3

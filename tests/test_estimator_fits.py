@@ -24,7 +24,9 @@ def test_dequantised_density_gives_a_value_its_probability(rng):
     assert (np.abs(spread) < 4).all()
     assert len(np.unique(spread)) > 900
     samples = est.sample(1000, random_state=0)
-    np.testing.assert_array_equal(samples, np.clip(np.rint(spread), 0, 2))
+    kept = (spread > -0.5) & (spread < 2.5)  # rows outside are drawn again
+    assert kept.mean() > 0.95
+    np.testing.assert_array_equal(samples[kept], np.rint(spread[kept]))
 
 
 def test_boxes_start_on_the_data_with_every_network(rng):

@@ -11,8 +11,9 @@ from torch import nn
 from roundtrip import DensityWarning, RoundtripModel
 from roundtrip.density import estimate
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL
-from roundtrip.density.estimate import Method, _warn_of_failures
+from roundtrip.density.method import Method
 from roundtrip.density.result import DensityEstimate
+from roundtrip.density.unconverged import warn_of_failures
 from roundtrip.model.networks import mlp
 
 
@@ -175,7 +176,7 @@ def test_the_warning_counts_every_row_that_did_not_converge():
     }
     result = DensityEstimate(**columns, method="adaptive")
     with pytest.warns(DensityWarning, match="26 of 40 rows did not converge") as caught:
-        _warn_of_failures(result, Method())
+        warn_of_failures(result, Method())
     message = str(caught[0].message)
     counts = [int(each) for each in re.findall(r"(\d+) (?:have|are)", message)]
     assert counts == [7, 12, 1, 6]

@@ -71,7 +71,8 @@ def test_wide_noise_is_refused_for_categories():
 def test_the_user_can_say_what_columns_are():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"code": rng.integers(3, size=300), "x": rng.normal(size=300)})
-    density = Roundtrip(columns={"code": "category"}, max_epochs=2, latent_dim=1)
-    detector = RoundtripDetector(estimator=density, random_state=0).fit(table)
+    density = Roundtrip(max_epochs=2, latent_dim=1)
+    detector = RoundtripDetector(estimator=density, columns={"code": "category"}, random_state=0)
+    detector.fit(table)
     assert detector.estimator_.columns_["code"].kind == "category"
     assert np.isfinite(detector.score_samples(table)).all()

@@ -246,14 +246,10 @@ def test_any_other_value_in_a_column_that_was_constant_is_odd(constant, rng):
     assert detector.explain([other]).named(1) == [["x2"]]
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [("text", r"in columns text; first"), ("gap", r"NaN \(in columns gap; first")],
-)
-def test_columns_that_are_no_numbers_are_named(bad, message):
-    frame = pd.DataFrame({"a": [1.0] * 4, "text": ["x"] * 4, "gap": [1.0, None] * 2})
-    with pytest.raises(ValueError, match=message):
-        RoundtripDetector().fit(frame[["a", bad]])
+def test_infinite_values_are_named():
+    frame = pd.DataFrame({"a": [1.0] * 5, "gap": [1.0, None, np.inf, 2.0, 3.0]})
+    with pytest.raises(ValueError, match=r"in columns gap; first in row 2"):
+        RoundtripDetector().fit(frame)
 
 
 def test_a_file_holds_the_centres_that_rows_are_scored_by(rng, tmp_path, monkeypatch):
@@ -453,13 +449,6 @@ def test_few_rows_and_rows_that_are_mostly_alike_are_not_called_outliers(rng, ro
     zeros = np.where(rng.random(500) < 0.9, 0.0, rng.normal(size=500))[:, None]
     detector = RoundtripDetector(estimator=brief(1), random_state=0)
     assert (detector.fit_predict(zeros) == 1).mean() > 0.93
-
-
-@pytest.mark.parametrize("odd", [["a", "b"] * 5, [None, *range(9)], pd.to_datetime(["2024"] * 10)])
-def test_columns_that_the_detector_cannot_take_are_named(odd):
-    frame = pd.DataFrame({"x": np.arange(10.0), "odd": odd})
-    with pytest.raises(ValueError, match=r"in columns odd; first in row 0"):
-        RoundtripDetector().fit(frame)
 
 
 @pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")

@@ -126,8 +126,6 @@ def fit(
             "max_time": max_time,
             "checkpoint": checkpoint,
             "context": context,
-            "categories": categories,
-            "dates": dates,
             "missing": missing,
             "preset": None if preset == "default" else preset,
         }
@@ -162,7 +160,7 @@ def fit(
         raise ValueError(f"--categories or --dates names {', '.join(absent)}, which is no column")
     if outliers:
         detector = RoundtripDetector(
-            device=device, random_state=seed, verbose=0 if quiet else 1
+            columns=kinds or None, device=device, random_state=seed, verbose=0 if quiet else 1
         ).fit(table)
         detector.set_params(verbose=0).save(output)
         if not quiet:

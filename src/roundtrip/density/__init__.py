@@ -7,9 +7,10 @@ Equation numbers follow the labels of the arXiv source; where the change of vari
 (1), they are lower by one.
 """
 
-from roundtrip.density.estimate import METHODS, Method, estimate
+from roundtrip.density.estimate import estimate
 from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.mean import MeanDensity
+from roundtrip.density.method import METHODS, Method
 from roundtrip.density.result import DensityEstimate
 from roundtrip.exceptions import DensityWarning
 

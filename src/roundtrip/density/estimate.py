@@ -1,7 +1,7 @@
 """`estimate`: log densities of a model by any method, eq. (5), eq. (12) or adaptive."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,58 +10,20 @@ from torch import Tensor
 
 from roundtrip.data import Rows
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive
-from roundtrip.density.diagnostics import LARGEST_LOG_DENSITY, SMALLEST_ESS, reliable_k
 from roundtrip.density.importance import importance
 from roundtrip.density.laplace import laplace
 from roundtrip.density.mean import LOOSEST_ROW_TOL, MeanDensity, mean_log_density, mean_of_rows
+from roundtrip.density.method import Method
 from roundtrip.density.prepared import PreparedModel
-from roundtrip.density.proposals import LARGEST_DF, SMALLEST_DF
 from roundtrip.density.randomness import seed_of
 from roundtrip.density.result import DensityEstimate
-from roundtrip.exceptions import DensityWarning, warn_user
+from roundtrip.density.unconverged import warn_of_failures, warn_of_mean
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.noise import LARGEST_SIGMA, SMALLEST_SIGMA
-from roundtrip.parameters import check_choice, check_integer, check_number
-
-METHODS = ("adaptive", "importance", "laplace")
+from roundtrip.parameters import check_integer, check_number
 
 MISSING = -1.2345678987654321e300
 """Stands for a missing cell where rows are compared."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """Method of computing densities, with its settings.
-
-    Attributes
-    ----------
-    name : {"adaptive", "importance", "laplace"}
-        "adaptive" samples until the standard error is within `tol`, "importance" is eq. (5) with
-        the paper's proposal, "laplace" is the closed form of eq. (12).
-    tol : float
-        Standard error of each log density, in nats, at which sampling stops (adaptive).
-    max_evaluations : int
-        Largest number of evaluations of G per row (adaptive).
-    n_samples : int
-        Draws of z per row (importance).
-    scale, df : float
-        Scale and degrees of freedom of the Student-t proposal at H(x) (importance).
-    """
-
-    name: str = "adaptive"
-    tol: float = 0.05
-    max_evaluations: int = DEFAULT_EVALUATIONS
-    n_samples: int = 40_000
-    scale: float = 0.5
-    df: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice("method", self.name, METHODS)
-        check_number("tol", self.tol, above=0)
-        check_integer("max_evaluations", self.max_evaluations, minimum=1)
-        check_integer("n_samples", self.n_samples, minimum=1)
-        check_number("scale", self.scale, above=0)
-        check_number("df", self.df, above=SMALLEST_DF, below=LARGEST_DF)
 
 
 def estimate(
@@ -205,7 +167,7 @@ def evaluate(
     else:
         result = _evaluate(prepared, rows.x, method, seed, verbose)
     if method.name == "adaptive":
-        _warn_of_failures(result, method)
+        warn_of_failures(result, method)
     return result
 
 
@@ -245,7 +207,7 @@ def evaluate_mean(
     else:
         result = mean_log_density(prepared, distinct.x, counts, tol=tol, seed=seed, verbose=verbose)
     if not result.converged:
-        _warn_of_mean(result, tol)
+        warn_of_mean(result, tol)
     return result
 
 
@@ -313,43 +275,6 @@ def _given_context(
         if field.name not in ("method", "index")
     }
     return DensityEstimate(**columns, method=parts[0].method)
-
-
-def _warn_of_mean(result: MeanDensity, tol: float) -> None:
-    reasons = []
-    if not result.std_error <= tol:
-        reasons.append(f"the standard error of the mean is {result.std_error:.2g}, above {tol:g}")
-    if result.failed_rows:
-        reasons.append(
-            f"{result.failed_rows} of {result.rows} rows did not converge within "
-            f"{DEFAULT_EVALUATIONS} evaluations of G"
-        )
-    warn_user("; ".join(reasons) + ".", DensityWarning)
-
-
-def _warn_of_failures(result: DensityEstimate, method: Method) -> None:
-    """Issue one warning that counts the rows by the reason why they did not converge."""
-    failed = ~result.converged
-    if not failed.any():
-        return
-    wide = failed & ~(result.std_error <= method.tol)
-    reliable = reliable_k(int(result.n_evaluations.max()))
-    unreliable = failed & ~wide & ~((result.pareto_k <= reliable) & (result.ess >= SMALLEST_ESS))
-    huge = failed & ~wide & ~unreliable & ~(np.abs(result.log_density) <= LARGEST_LOG_DENSITY)
-    unconfirmed = failed & ~wide & ~unreliable & ~huge
-    reasons = {
-        f"have a standard error above {method.tol:g}": wide,
-        "have weights with too heavy a tail for a reliable standard error (pareto_k)": unreliable,
-        "have a log density beyond the digits of float64": huge,
-        "are unusual, and a second estimate disagreed or had too few evaluations left": unconfirmed,
-    }
-    listed = ", ".join(f"{int(rows.sum())} {text}" for text, rows in reasons.items() if rows.any())
-    warn_user(
-        f"{int(failed.sum())} of {len(failed)} rows did not converge within "
-        f"{method.max_evaluations} evaluations of G: {listed}. `converged` is False for them. A "
-        "larger max_evaluations may help, or a larger tol if only the standard error is too large.",
-        DensityWarning,
-    )
 
 
 def _seed(random_state: int | None) -> int:

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from roundtrip.data import Rows, Schema
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL, map_blocks
-from roundtrip.density.estimate import Method, evaluate, evaluate_mean, with_sigma
+from roundtrip.density.estimate import evaluate, evaluate_mean, with_sigma
 from roundtrip.density.mean import MeanDensity
+from roundtrip.density.method import Method
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel

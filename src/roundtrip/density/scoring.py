@@ -13,9 +13,9 @@ from roundtrip.data import Schema
 from roundtrip.data.kinds import Column
 from roundtrip.data.rounding import Rounding
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
-from roundtrip.density.estimate import Method
 from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.mean import MeanDensity
+from roundtrip.density.method import Method
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel

@@ -1,6 +1,6 @@
 """The density that a detector fits by default, and the noise it scores with."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from roundtrip.estimator import Roundtrip
 from roundtrip.model.networks import Residual
@@ -39,7 +39,7 @@ def default_density(features: int) -> Roundtrip:
     )
 
 
-def density_of_any_kind() -> Roundtrip:
+def density_of_any_kind(device: Any = "auto") -> Roundtrip:
     """Make a density of tables with categories or missing cells, with its own noise.
 
     >>> density_of_any_kind().max_epochs
@@ -50,6 +50,7 @@ def density_of_any_kind() -> Roundtrip:
         objective=Likelihood(batch_size=512, min_steps_per_epoch=50),
         max_epochs=20,
         tol=0.1,
+        device=device,
     )
 
 

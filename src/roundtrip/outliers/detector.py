@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data.checks import checked_table, has_only_numbers, unchanged_if_it_fails
-from roundtrip.data.libraries import as_frame
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import (
     FileParts,
@@ -20,6 +20,7 @@ from roundtrip.io.saved import (
     plain_estimator,
     plain_parameters,
 )
+from roundtrip.outliers.any_kind import fit_cells
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.columns import EDGE, GaussianColumns
 from roundtrip.outliers.conformal import fence
@@ -69,6 +70,8 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         and None if `estimator` has columns in other units or other noise. Scoring with a number
         uses 4,096 codes, too few for noise much narrower than 1 in many columns; scoring with None
         computes densities to their tolerance, which takes much longer.
+    columns : mapping, optional
+        Kinds of columns that are not to be inferred, as for `Roundtrip`: ``{"zip": "category"}``.
     gaussian_columns : bool, default=True
         Whether columns are made Gaussian; otherwise the default density standardises them.
     trim : bool, default=True
@@ -120,6 +123,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         *,
         estimator: Roundtrip | None = None,
         sigma: float | Literal["auto"] | None = "auto",
+        columns: Any = None,
         gaussian_columns: bool = True,
         trim: bool = True,
         calibration_fraction: float = 0.2,
@@ -130,6 +134,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         self.contamination = contamination
         self.estimator = estimator
         self.sigma = sigma
+        self.columns = columns
         self.gaussian_columns, self.trim = gaussian_columns, trim
         self.calibration_fraction = calibration_fraction
         self.device = device
@@ -152,7 +157,7 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> Self:
         self._check_parameters()
-        if getattr(self.estimator, "columns", None) or not has_only_numbers(X):
+        if self._kinds or not has_only_numbers(X):
             return self._fit_any_kind(X)
         X = checked_table(self, X, ensure_min_samples=FEWEST_ROWS)
         seeds = Seeds.from_random_state(self.random_state)
@@ -186,24 +191,18 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
                 f"sigma={self.sigma!r} is for tables of complete numbers; leave it out for rows "
                 "with categories, dates or missing cells"
             )
-        _, frame = as_frame(X)
-        table = pd.DataFrame(np.asarray(X)) if frame is None else frame
-        if len(table) < FEWEST_ROWS:
-            raise ValueError(f"a detector needs at least {FEWEST_ROWS} rows, got {len(table)}")
         seeds = Seeds.from_random_state(self.random_state)
-        order = seeds.rng("split").permutation(len(table))
-        held_out = min(max(1, round(self.calibration_fraction * len(table))), len(table) - 2)
-        density: Roundtrip = clone(self.estimator or density_of_any_kind())
-        density.set_params(device=self.device if self.estimator is None else density.device)
+        density: Roundtrip = clone(self.estimator or density_of_any_kind(self.device))
+        density.columns = self._kinds
         self._seed(density, seeds["density"] % 2**31)
-        density.fit(table.iloc[order[held_out:]] if frame is not None else X[order[held_out:]])
+        fitted = fit_cells(
+            X, density, share=self.calibration_fraction, rng=seeds.rng("split"), least=FEWEST_ROWS
+        )
         density.schema_.name_features(self)
-        values = density.schema_.checked_values(self, X)
-        self.scorer_ = Scorer.of_cells(density, values[order[held_out:]])
-        self.n_trimmed_ = 0
+        self.scorer_, self.n_trimmed_ = fitted.scorer, 0
+        self.held_out_scores_ = np.sort(fitted.held_out_scores)
         self.model_scores_ = self.scorer_.draw_scores()
-        self.held_out_scores_ = np.sort(self.scorer_.scores(values[order[:held_out]]))
-        self._set_offset(self.scorer_.scores(values))
+        self._set_offset(fitted.scores)
         return self
 
     @classmethod
@@ -328,6 +327,13 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
     def _values(self, X: Any) -> np.ndarray:
         """Check rows and return them as `(rows, columns)` float64."""
         if self.scorer_.takes_any_kind:
@@ -355,6 +361,11 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
         density: Roundtrip = clone(given)
         self._seed(density, seed)
         return density
+
+    @property
+    def _kinds(self) -> Any:
+        """Kinds of columns that the user gives, also by the density."""
+        return self.columns or getattr(self.estimator, "columns", None)
 
     def _seed(self, density: Roundtrip, seed: int) -> None:
         """Give a density the seed and the verbosity that it has not of its own."""

@@ -21,6 +21,9 @@ from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import environment
 
+READING = {"columns": None, "missing": "ignore"}
+"""Settings of how a table is read, and their defaults."""
+
 QUICK_EVALUATIONS = 600
 """Evaluations of G per row in quick runs, which need no precise densities."""
 
@@ -44,7 +47,11 @@ def settings_of(est: Any, *, pixels: int = 0) -> dict[str, Any]:
         options = vars(fit_options(settings, pixels=pixels))
         settings |= {name: options[name] for name in ("latent_dim", "max_epochs")}
         settings |= {name: options[name] for name in COMPONENT_PARAMETERS}
-    return {name: plain(value) for name, value in settings.items() if name != "verbose"}
+    # How a table is read is no setting of its fit unless the user says so.
+    unsaid = {name for name, value in READING.items() if settings.get(name, value) == value}
+    return {
+        name: plain(value) for name, value in settings.items() if name not in {"verbose", *unsaid}
+    }
 
 
 def settings_name(est: Any, *, pixels: int = 0) -> str:

@@ -1,0 +1,65 @@
+"""Fits of detectors to rows with categories, dates or missing cells."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from roundtrip.data.libraries import as_frame
+from roundtrip.estimator import Roundtrip
+from roundtrip.outliers.scorer import Scorer
+
+
+@dataclass(frozen=True)
+class FittedCells:
+    """Result of a fit.
+
+    Attributes
+    ----------
+    scorer : Scorer
+        What scores rows.
+    scores, held_out_scores : numpy.ndarray
+        Scores of all rows, and of those that were held out.
+    """
+
+    scorer: Scorer
+    scores: np.ndarray
+    held_out_scores: np.ndarray
+
+
+def fit_cells(
+    X: Any, density: Roundtrip, *, share: float, rng: np.random.Generator, least: int
+) -> FittedCells:
+    """Fit a density and the tails of its cells to a table, but for held-out rows.
+
+    Parameters
+    ----------
+    X : DataFrame of any library, or array
+        The rows.
+    density : Roundtrip
+        Density to fit.
+    share : float
+        Share of the rows that are held out.
+    rng : numpy.random.Generator
+        Source of their choice.
+    least : int
+        Fewer rows raise `ValueError`.
+
+    Returns
+    -------
+    FittedCells
+        The scorer, and scores of all rows.
+    """
+    _, frame = as_frame(X)
+    table = pd.DataFrame(np.asarray(X)) if frame is None else frame
+    if len(table) < least:
+        raise ValueError(f"a detector needs at least {least} rows, got {len(table)}")
+    order = rng.permutation(len(table))
+    count = min(max(1, round(share * len(table))), len(table) - 2)
+    held_out, training = order[:count], order[count:]
+    density.fit(np.asarray(X)[training] if frame is None else frame.iloc[training])
+    values = density.schema_.checked_values(density, X)
+    scorer = Scorer.of_cells(density, values[training])
+    scores = scorer.scores(values)
+    return FittedCells(scorer, scores, scores[held_out])
