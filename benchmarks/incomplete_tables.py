@@ -58,7 +58,9 @@ def measure(table, method, split, budget, folder, miceforest, **_):
         train = data.complete if method == COMPLETE else data.incomplete
     imputed = time.perf_counter()
     est = Roundtrip(random_state=split)
-    record = timed_fit(est, train, max_time=budget)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        record = timed_fit(est, train, max_time=budget)
     start_of_score = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensityWarning)
@@ -73,6 +75,7 @@ def measure(table, method, split, budget, folder, miceforest, **_):
         "converged": bool(estimate.converged),
         "failed_rows": int(estimate.failed_rows),
         "latent_dim": est.latent_dim_,
+        "warnings": [str(each.message) for each in caught],
         "train_rows": len(train),
         "test_rows": len(data.test),
         "features": train.shape[1],
@@ -119,12 +122,18 @@ def page(records):
             [_row(record, groups[name]) for name in order for record in groups[name].values()],
         ),
         *(_verdict(name, groups[name]) for name in order),
+        *(
+            f"Warning of the fit of {record['table']}, {record['method']}: {warning}"
+            for record in shown
+            for warning in record["warnings"]
+        ),
         "## How columns were treated",
         "Log densities are comparable if all fits take the same columns for rounded. Imputed "
         "numbers are therefore rounded to the grid of the known training cells and limited to "
         "their range. Numbers are float64 in all tables, because NumPy's whole numbers can't be "
-        "missing; text stays text, and its levels are the same in all tables. Of Beijing, rows without "
-        "pm2.5 are left out, and TEMP and PRES, of which a few are averages, are rounded to whole "
+        "missing; text stays text, and its levels are the same in all tables. Of Beijing, rows "
+        "without pm2.5 are left out; TEMP and PRES, of which a few are averages, and Iws, which "
+        "sums a few wind speeds on which densities could concentrate, are rounded to whole "
         "numbers. With another step in a column, a fit spreads its values more or less widely: "
         "test rows then differ by up to the logarithm of the ratio for that reason alone.",
         markdown_table(

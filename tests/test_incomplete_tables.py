@@ -85,6 +85,7 @@ def record(method, log_density, *, found=1.0):
         **{"log_density": log_density, "std_error": 0.01, "failed_rows": 2, "epochs": 3},
         **{"impute_seconds": 4.0, "fit_seconds": 120.0, "cpu_seconds": 99.0, "score_seconds": 5.0},
         **{"stopped_by": "max_time", "threads": 1, "cores": 2, "torch": "2.6"},
+        "warnings": [],
         **{"steps": {"F8": 1.0}, "found_steps": {"F8": found}},
     }
 
