@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import TINY
 from mixed_oracles import MixedMixture, missing_at_random, missing_by_height, with_holes
 from scipy.special import logsumexp
 
@@ -95,6 +96,14 @@ def test_a_mean_counts_rows_with_the_same_missing_cells_once(quick):
     assert abs(once.mean - twice.mean) < 4 * np.hypot(once.std_error, twice.std_error)
     assert twice.rows == 2 * once.rows
     assert twice.n_evaluations <= once.n_evaluations
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_all_observed_cells_of_a_column_may_be_held_out(seed):
+    table = pd.DataFrame({"a": 1.3 * np.arange(4), "b": [2.5, np.nan, np.nan, np.nan]})
+    est = Roundtrip(**TINY | {"random_state": seed}, latent_dim=1).fit(table)
+    assert np.isfinite(est.score_samples(table)).all()
 
 
 def test_other_objectives_refuse_mixed_tables():

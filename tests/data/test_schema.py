@@ -220,3 +220,12 @@ def test_rows_without_any_observed_cell_are_refused_in_scoring_too(missing, hole
     with pytest.raises(ValueError, match=r"^1 row has no observed cell, .*: r2; drop it"):
         schema.rows(owner, new)
     assert schema.rows(owner, new.drop("r2")).x.isnan().sum() == 1
+
+
+@pytest.mark.parametrize("gap", [1.0, None])
+def test_messages_about_ranges_name_the_column(gap):
+    table = pd.DataFrame({"fine": [gap, 2.0, 3.0], "far": [-1e308, 0.5, 1e308]})
+    with pytest.raises(ValueError, match=r"columns \['far'\] span a range too wide"):
+        fitted(table)
+    with pytest.raises(ValueError, match=r"columns \[1\] span a range too wide"):
+        fitted(table.to_numpy())

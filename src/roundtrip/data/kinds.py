@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from roundtrip.data.cells import numbers_of, python_value, shown, type_name
+from roundtrip.data.cells import is_missing, numbers_of, python_value, shown, type_name
 
 SHOWN_LEVELS = 5
 """Number of levels that the description of a category names."""
@@ -176,13 +176,17 @@ class CategoryColumn(Column):
 
     def encoded(self, cells: pd.Series) -> np.ndarray:
         """Return the place of each cell among the levels."""
-        # Every distinct cell once: tables have many rows and few levels.
-        codes, distinct = pd.factorize(cells.astype(object))
         known = {type_name(level) for level in self.levels}
         # 0 and 1 are also written for booleans, and the other way round.
         allowed = known | ({"booleans", "numbers"} if known & {"booleans", "numbers"} else set())
+        objects = cells.astype(object)
+        try:
+            # Every distinct cell once: tables have many rows and few levels.
+            codes, distinct = pd.factorize(objects)
+        except TypeError:  # of lists and other cells without a hash
+            codes, distinct = np.arange(len(cells)), objects.array
         for code, value in enumerate(distinct):
-            if type_name(value) not in allowed:
+            if type_name(value) not in allowed and not is_missing(value):
                 row = cells.index[int((codes == code).argmax())]
                 had = " and ".join(sorted(known))
                 raise ValueError(f"fit had {had}, but row {row} has {shown(value)}")

@@ -135,7 +135,7 @@ class Schema:
         rounding = rounding_of(features, kinds)
         form = form.with_steps([each.step for each in rounding[: len(form.columns)]])
         schema = cls(
-            scaling_of(features, kinds, scale),
+            scaling_of(features, kinds, scale, form.labels),
             rounding,
             form,
             encoding,

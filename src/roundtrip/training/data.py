@@ -192,7 +192,10 @@ class FittingData:
             return x.new_full((self.features,), CONTINUOUS_FLOOR)
         # NumPy's quantile, because torch's takes at most 2**24 numbers.
         quantile = np.quantile if self.columns is None else np.nanquantile
-        low, high = quantile(x.cpu().numpy(), [0.25, 0.75], axis=0)
+        values = x.cpu().numpy()
+        # All cells of a column that training rows miss may be held out.
+        values = np.where(np.isnan(values).all(axis=0), 0.0, values)
+        low, high = quantile(values, [0.25, 0.75], axis=0)
         spread = torch.from_numpy(high - low).to(x.device)
         spread = torch.where(spread > 0, spread, 1.0).clamp_max(1.0)
         of_steps = ROUNDED_FLOOR * self.resolution
