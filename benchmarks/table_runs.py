@@ -12,7 +12,19 @@ from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import Log, Runs
 
 
-def main(name, description, *, tables, splits, cases, measure, shown, page):
+def main(
+    name,
+    description,
+    *,
+    tables,
+    splits,
+    cases,
+    measure,
+    shown,
+    page,
+    available=present,
+    options=None,
+):
     """Compute all cases that are not known yet, then write the page of all that are.
 
     Parameters
@@ -33,6 +45,11 @@ def main(name, description, *, tables, splits, cases, measure, shown, page):
         Entry of the result that the log shows.
     page : callable
         Page in Markdown, given all records.
+    available : callable, default=small_tables.present
+        Tables whose data are there, given tables and the folder of data sets.
+    options : mapping, default=None
+        Further options of the command line: settings of `add_argument` by their names. Their
+        values are passed to `cases` and `measure` by name.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -41,22 +58,26 @@ def main(name, description, *, tables, splits, cases, measure, shown, page):
     parser.add_argument("--tables", nargs="+", choices=tables, default=tables)
     parser.add_argument("--splits", type=int, default=splits)
     parser.add_argument("--again", action="store_true", help="compute anew what is known")
+    for option, settings in (options or {}).items():
+        parser.add_argument(f"--{option}", **settings)
     arguments = parser.parse_args()
+    chosen_options = {option: getattr(arguments, option) for option in options or {}}
     request = Request(name)
     runs = request.runs()
-    chosen = present(arguments.tables, arguments.data)
+    chosen = available(arguments.tables, arguments.data)
     todo = [
         case
         for split in range(arguments.splits)
         for table in chosen
-        for case in cases(table, split, arguments.data)
+        for case in cases(table, split, arguments.data, **chosen_options)
     ]
     log = Log(len(todo))
     for case in todo:
         key = {**case, "settings": settings_name(Roundtrip(random_state=case["split"]))}
         if arguments.again:
             runs.forget(key)
-        log.run(runs, key, partial(measure, **case, folder=arguments.data), shown)
+        given = {**chosen_options, **case, "folder": arguments.data}
+        log.run(runs, key, partial(measure, **given), shown)
     text = page(Runs(runs.path).records)
     request.write_text(f"{name}.md", text)
     print(text)

@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import TINY
 from mixed_oracles import MixedMixture, missing_at_random, missing_by_height, with_holes
+from scipy.special import logsumexp
 
 from roundtrip import Roundtrip, load
 
@@ -93,6 +95,15 @@ def test_a_mean_counts_rows_with_the_same_missing_cells_once(quick):
     twice = quick.density_mean(pd.concat([table, table]), tol=0.05)
     assert abs(once.mean - twice.mean) < 4 * np.hypot(once.std_error, twice.std_error)
     assert twice.rows == 2 * once.rows
+    assert twice.n_evaluations <= once.n_evaluations
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_all_observed_cells_of_a_column_may_be_held_out(seed):
+    table = pd.DataFrame({"a": 1.3 * np.arange(4), "b": [2.5, np.nan, np.nan, np.nan]})
+    est = Roundtrip(**TINY | {"random_state": seed}, latent_dim=1).fit(table)
+    assert np.isfinite(est.score_samples(table)).all()
 
 
 def test_other_objectives_refuse_mixed_tables():
@@ -112,10 +123,17 @@ def test_missing_cells_can_be_part_of_the_model():
     assert drawn["weight"].isna()[low].mean() < 0.3
     assert not drawn["height"].isna().any()
     # The pattern is part of the density: a missing weight is likelier for tall people.
-    rows = ORACLE.table(2, seed=0).assign(height=[190.0, 160.0])
+    rows = ORACLE.table(1, seed=0).loc[[0, 0]].reset_index(drop=True)
+    rows = rows.assign(height=[190.0, 160.0])
     mask = np.zeros(rows.shape, dtype=bool)
     mask[:, list(rows.columns).index("weight")] = True
-    assert np.isfinite(est.score_samples(with_holes(rows, mask))).all()
+    holes = est.density(with_holes(rows, mask), tol=0.02).log_density
+    # The density of the observed cells and an observed weight, summed over all weights.
+    weights = np.arange(20.0, 160.0, 2.0)
+    every = rows.loc[rows.index.repeat(len(weights))].assign(weight=np.tile(weights, 2))
+    observed = est.density(every, tol=0.05).log_density.reshape(2, -1)
+    log_odds = holes - logsumexp(observed, axis=1) - np.log(2.0)
+    assert log_odds[0] > log_odds[1] + 0.5
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_array,
@@ -24,6 +23,7 @@ from roundtrip.data import Rows
 from roundtrip.data.checks import has_only_numbers, naming_bad_cells, unchanged_if_it_fails
 from roundtrip.data.context import check_label
 from roundtrip.data.images import are_images, check_channels
+from roundtrip.data.tags import TakesAnyCells
 from roundtrip.density import DensityWarning, Method
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.class_posterior import ClassPosterior, log_joint
@@ -39,7 +39,7 @@ NEGLIGIBLE = 12.0
 """A rough estimate is enough for a class that is this many nats below the best one."""
 
 
-class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
+class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstimator):
     """Bayes classification: p(y | x) ∝ p(y) p(x | y), with p(x | y) a conditional `Roundtrip`.
 
     Parameters
@@ -138,13 +138,6 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = estimator.feature_names_in_
         self.classes_, self.class_count_, self.estimator_ = classes, counts, estimator
         return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     @classmethod
     def from_density(
@@ -303,7 +296,8 @@ class RoundtripClassifier(SavedToFile, ClassifierMixin, BaseEstimator):
         fitted = self.estimator_.fitted_
         if not fitted.model.has_posterior:
             return np.zeros((len(rows), len(contexts)))
-        models = [fitted.prepared.given(each.to(rows.device)).model for each in contexts]
+        given = (fitted.prepared.given(each.to(rows.device)) for each in contexts)
+        models = [each.model_of(rows.x) for each in given]
         verbose = bool(self.estimator_.verbose)
         columns = [
             rough_log_density(model, rows.x, draws=ROUGH_DRAWS, seed=fitted.seed)

@@ -14,14 +14,14 @@ from sklearn.base import (
     DensityMixin,
     TransformerMixin,
 )
-from sklearn.utils import Tags
 
 from roundtrip.data import Rows, Schema
 from roundtrip.data.checks import unchanged_if_it_fails
 from roundtrip.data.images import ImageLayout, are_images
-from roundtrip.data.inference import check_overrides
+from roundtrip.data.inference import check_overrides, reading
 from roundtrip.data.missing import MISSING
 from roundtrip.data.scaling import SCALES
+from roundtrip.data.tags import TakesAnyCells
 from roundtrip.density import FittedDensity
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.scoring import Scoring
@@ -51,6 +51,7 @@ class Roundtrip(
     HasComponents,
     Scoring,
     SavedToFile,
+    TakesAnyCells,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     DensityMixin,
@@ -288,8 +289,11 @@ class Roundtrip(
                 self, X, context, scale=self.scale, columns=self.columns, missing=self.missing
             )
         else:
+            self._check_reading()
             schema = self.schema_.with_columns_of(X)
             rows = schema.rows(self, X, context, min_rows=2)
+        if previous is not None:
+            schema.check_complete("X", rows)
         options = fit_options(
             params, pixels=pixels, rows=len(rows), features=rows.features, has_max_time=timed
         )
@@ -302,6 +306,7 @@ class Roundtrip(
         held_out: Rows | None = None
         if validation_data is not None:
             held_out = schema.rows(self, validation_data, validation_context)
+            schema.check_complete("validation_data", held_out)
         elif validation_context is not None:
             raise ValueError("validation_context needs validation_data")
         states, random_state = None, self.random_state
@@ -345,15 +350,20 @@ class Roundtrip(
         self.best_epoch_ = result.best_epoch
         self.history_ = result.history
         self.stopped_by_ = result.stopped_by
+        if previous is None:
+            self._reading = reading(self.columns, self.missing)
         self.fitted_ = FittedDensity(fitted.model, schema, seeds["scoring"])
         return self
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
+    def _check_reading(self) -> None:
+        """Raise `ValueError` if a warm start is to read tables in another way than before."""
+        now = reading(self.columns, self.missing)
+        changed = [f"{name}=" for name, value in now.items() if value != self._reading[name]]
+        if changed:
+            raise ValueError(
+                f"{' and '.join(changed)} differ{'s' * (len(changed) == 1)} from the earlier fit; "
+                "set warm_start=False, or the parameters of that fit"
+            )
 
     def _file_parts(self) -> FileParts:
         content = {
@@ -361,6 +371,7 @@ class Roundtrip(
             "options": plain_parameters(vars(self.options_)),
             "latent_dim": self.latent_dim_,
             "scoring_seed": self.scoring_seed_,
+            "reading": plain_parameters(self._reading),
             "latent_dims_tried": list(self.latent_dims_tried_.items()),
             **{name: getattr(self, f"{name}_") for name in RECORDS},
         }
@@ -379,6 +390,7 @@ class Roundtrip(
         model = restored_model(est.options_, schema, content["latent_dim"], state)
         est.fitted_ = FittedDensity(model.to(how.device), schema, content["scoring_seed"])
         est.latent_dims_tried_ = dict(content["latent_dims_tried"])
+        est._reading = how.parameters(content["reading"])
         for name in RECORDS:
             setattr(est, f"{name}_", content[name])
         schema.name_features(est)

@@ -112,3 +112,11 @@ def test_scores_read_the_table_as_fit_did(here, tmp_path, name):
 def test_settings_of_kinds_survive_a_file(here):
     assert load("m.rt").columns == {"zip": "category", "birthday": "date"}
     assert load("m.rt").missing == "ignore"
+
+
+@pytest.mark.parametrize("option", ["--columns", "--categories", "--dates"])
+def test_options_with_names_are_called_by_theirs_if_a_table_has_no_names(here, option):
+    np.save("unnamed.npy", np.zeros((5, 2)))
+    result = run("fit", "unnamed.npy", "-o", "x.rt", option, "job")
+    assert result.exit_code == 2
+    assert f"{option} needs column names, but unnamed.npy has none" in result.stderr

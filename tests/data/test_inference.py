@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from roundtrip.data import Schema
-from roundtrip.data.inference import check_overrides, inferred
+from roundtrip.data.inference import MOST_LEVELS, check_overrides, inferred, learned_category
 
 
 @pytest.mark.parametrize(
@@ -125,3 +125,29 @@ def test_overrides_of_columns_that_are_not_there():
     frame = pd.DataFrame({"x": [1, 2]})
     with pytest.raises(ValueError, match="columns= names 'zip', but the table has no such column"):
         Schema.fit(BaseEstimator(), frame, None, scale=None, columns={"zip": "category"})
+
+
+def test_the_largest_number_of_levels_holds_for_levels_that_do_not_occur():
+    many = [f"level {number}" for number in range(MOST_LEVELS + 1)]
+    cells = pd.Series(many[:2] * 5)
+    ordered = pd.Series(pd.Categorical(cells, many, ordered=True))
+    for column, override in ((cells, many), (ordered, None)):
+        with pytest.raises(ValueError, match="it has 5001 levels, more than 5000"):
+            inferred(column, override)
+    assert len(inferred(cells, many[:-1]).levels) == MOST_LEVELS
+
+
+def test_thousands_of_levels_are_learnt_in_no_time():
+    class Level(str):
+        """Text that counts how often its hash is computed."""
+
+        hashes = 0
+
+        def __hash__(self):
+            Level.hashes += 1
+            return super().__hash__()
+
+    levels = [Level(number) for number in range(300)]
+    column = learned_category(pd.Series(levels, dtype=object), "object", levels, ordered=False)
+    assert len(column.levels) == 300
+    assert Level.hashes < 20 * 300

@@ -23,12 +23,12 @@ def test_a_level_that_fit_has_not_seen_has_a_place_of_its_own_and_no_name():
         (("a", "b"), ["a", 3], "fit had text, but row 1 has 3"),
         ((1, 2), [1, "x"], "fit had numbers, but row 1 has 'x'"),
         ((False, True), [True, "yes"], "fit had booleans, but row 1 has 'yes'"),
-        (("a", "b"), ["a", ["x"]], "unhashable"),
+        (("a", "b"), ["a", None, ["x"]], r"fit had text, but row 2 has \['x'\]"),
     ],
 )
 def test_cells_of_another_kind_are_refused(levels, cells, message):
     column = CategoryColumn("object", levels, False, 0.01, (0.5, 0.5))
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(ValueError, match=message):
         column.encoded(pd.Series(cells, dtype=object))
 
 
@@ -109,3 +109,34 @@ def test_columns_survive_files(column):
     again = restored_column(column.plain())
     assert again == column
     assert type(again) is type(column)
+
+
+def test_a_value_outside_booleans_is_refused_by_row():
+    column = inferred(pd.Series([True, False]))
+    assert column.encoded(pd.Series([1, 0])).tolist() == [1, 0]
+    with pytest.raises(ValueError, match=r"^fit had only False and True, but row r1 has 2$"):
+        column.encoded(pd.Series([1, 2], index=["r0", "r1"]))
+
+
+@pytest.mark.parametrize(
+    ("declared", "levels", "expected"),
+    [
+        (["a", "b"], ["a", "b", "z"], ["a", "b", "z"]),
+        (["a", "b"], ["z", "b", "a"], ["z", "b", "a"]),
+        (["a", "b", "c"], ["a", "b"], ["a", "b", "c"]),
+        (["c", "b", "a"], ["a", "z", "b"], ["a", "z", "b", "c"]),
+    ],
+)
+def test_given_levels_need_not_be_among_those_of_a_pandas_category(declared, levels, expected):
+    column = inferred(pd.Series(pd.Categorical(["a", "b"] * 5, declared)), levels)
+    cells = column.decoded(np.arange(len(levels), dtype=float))
+    assert cells.tolist() == levels
+    assert cells.cat.ordered
+    assert cells.cat.categories.tolist() == expected
+
+
+def test_draws_of_days_become_the_nearest_day():
+    column = TimeColumn("date", None)
+    cells = column.decoded(np.array([10.2, 10.8, np.nan, -0.4]))
+    days = [None if cell is None else cell.isoformat() for cell in cells]
+    assert days == ["1970-01-11", "1970-01-12", None, "1970-01-01"]

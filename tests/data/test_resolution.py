@@ -150,3 +150,22 @@ def test_repeated_values_without_a_common_step_have_widths_of_their_own(rng):
 
 def test_bootstrapped_rows_are_not_rounded(rng):
     assert recognise(rng.choice(rng.normal(size=500), size=500)).step == 0
+
+
+def test_a_few_odd_values_do_not_make_a_grid_finer_for_all():
+    rng = np.random.default_rng(0)
+    column = rng.integers(-20, 40, size=8_000).astype(float)
+    column[:4] = [5 + 1 / 3, 7 + 2 / 3, -3 - 1 / 3, 11 + 1 / 3]
+    rounding = recognise(column)
+    drawn = rounding.rounded(rng.uniform(-20, 40, size=2_000), np.random.RandomState(0))
+    assert np.isin(drawn, column).all()
+    assert (drawn % 1 == 0).mean() > 0.95
+
+
+def test_a_spike_does_not_pass_for_repetitions_of_other_values():
+    rng = np.random.default_rng(0)
+    column = np.round(rng.exponential(50, size=6_000), 7)
+    column[:4_800] = 0.0
+    rounding = recognise(column)
+    assert rounding.points == (0.0,)
+    assert rounding.share == pytest.approx(0.8, abs=0.01)

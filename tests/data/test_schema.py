@@ -184,10 +184,6 @@ def test_rows_without_an_observed_cell_are_named_in_fit(gaps):
         fitted(empty)
     with pytest.raises(ValueError, match=r"^1 row has no observed cell, .*: 1; drop it"):
         fitted([[1.0], [np.nan], [3.0]])
-    owner = BaseEstimator()
-    schema, _ = Schema.fit(owner, gaps, None, scale=None)
-    rows = schema.rows(owner, empty)
-    assert torch.isnan(rows.x).all(dim=1).sum() == 2
 
 
 @pytest.mark.parametrize("cells", [[7.0, None, 7.0], ["a", None, "a"], [True, None, True]])
@@ -209,3 +205,27 @@ def test_complete_numbers_are_no_mixed_table(frame):
     schema, rows = fitted(images)
     assert (schema.kinds, schema.described(), schema.is_mixed) == ((), {}, False)
     assert not schema.unseen(rows.x).any()
+
+
+@pytest.mark.parametrize("missing", ["ignore", "model"])
+@pytest.mark.parametrize("hole", [np.nan, 5.0])
+def test_rows_without_any_observed_cell_are_refused_in_scoring_too(missing, hole):
+    table = pd.DataFrame({"size": [1.0, 2.0, hole], "job": ["a", "b", "a"]})
+    owner = BaseEstimator()
+    schema, _ = Schema.fit(owner, table, None, scale=None, missing=missing)
+    schema.name_features(owner)
+    new = pd.DataFrame(
+        {"size": [1.0, np.nan, np.nan], "job": ["a", None, "b"]}, index=["r1", "r2", "r3"]
+    )
+    with pytest.raises(ValueError, match=r"^1 row has no observed cell, .*: r2; drop it"):
+        schema.rows(owner, new)
+    assert schema.rows(owner, new.drop("r2")).x.isnan().sum() == 1
+
+
+@pytest.mark.parametrize("gap", [1.0, None])
+def test_messages_about_ranges_name_the_column(gap):
+    table = pd.DataFrame({"fine": [gap, 2.0, 3.0], "far": [-1e308, 0.5, 1e308]})
+    with pytest.raises(ValueError, match=r"columns \['far'\] span a range too wide"):
+        fitted(table)
+    with pytest.raises(ValueError, match=r"columns \[1\] span a range too wide"):
+        fitted(table.to_numpy())

@@ -56,7 +56,13 @@ def test_a_cell_that_is_missing_does_not_enter_the_encoder():
     )
     x = torch.tensor([[1.0, 0.0, 0.0]])
     missing = torch.tensor([[1.0, torch.nan, 0.0]])
+    assert model.encode(missing).isfinite().all()
     assert not torch.equal(model.encode(x), model.encode(missing))  # the mask says so
+    first = next(each for each in model.encoder.modules() if isinstance(each, torch.nn.Linear))
+    masks = slice(model.inputs.described, None)
+    with torch.no_grad():
+        first.weight[:, masks] = 0
+    assert torch.equal(model.encode(x), model.encode(missing))
 
 
 def test_rows_get_the_missing_cells_of_training_rows():

@@ -76,3 +76,16 @@ def test_the_user_can_say_what_columns_are():
     detector.fit(table)
     assert detector.estimator_.columns_["code"].kind == "category"
     assert np.isfinite(detector.score_samples(table)).all()
+
+
+def test_nested_lists_are_read_as_by_the_density():
+    rng = np.random.default_rng(0)
+    rows = [[float(x), "a" if x > 0 else "b"] for x in rng.normal(size=120)]
+    density = Roundtrip(max_epochs=1, latent_dim=1)
+    detector = RoundtripDetector(estimator=density, random_state=0).fit(rows)
+    assert [column.kind for column in detector.estimator_.columns_.values()] == [
+        "number",
+        "category",
+    ]
+    scores = detector.score_samples(rows)
+    np.testing.assert_array_equal(detector.score_samples(np.array(rows, dtype=object)), scores)

@@ -154,7 +154,9 @@ def fit(
         Context.fit(conditions).plain()  # raises before the fit if it can't be saved
     table = read_table(data, names, without=conditioned or (), text=kinds)
     if (names or kinds) and not hasattr(table, "columns"):
-        raise ValueError(f"--columns needs column names, but {data} has none")
+        given = {"--columns": names, "--categories": categories, "--dates": dates}
+        option = next(name for name, value in given.items() if value)
+        raise ValueError(f"{option} needs column names, but {data} has none")
     absent = [name for name in kinds if name not in getattr(table, "columns", ())]
     if absent:
         raise ValueError(f"--categories or --dates names {', '.join(absent)}, which is no column")

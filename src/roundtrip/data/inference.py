@@ -18,7 +18,7 @@ MOST_LEVELS = 5_000
 """Largest number of levels: the generator has an output for each."""
 
 MOST_RESERVED = 0.05
-"""Largest probability that is reserved for levels that fit has not seen."""
+"""Largest probability that is reserved for unseen levels."""
 
 KINDS = ("number", "category", "ordered", "date", "duration")
 
@@ -64,6 +64,28 @@ def check_overrides(columns: Any) -> None:
             )
         if levels and (len(kind) < 2 or len(set(map(repr, kind))) < len(kind)):
             raise ValueError(f"columns[{label!r}] needs two or more different levels, got {kind!r}")
+
+
+def reading(columns: Mapping[Any, Override] | None, missing: str) -> dict[str, Any]:
+    """Return a copy of what says how tables are read, to compare it with that of another fit.
+
+    Parameters
+    ----------
+    columns : mapping or None
+        Kinds or levels of some columns, by their labels.
+    missing : str
+        What missing cells are.
+
+    Examples
+    --------
+    >>> reading({"size": ["small", "large"]}, "ignore")
+    {'columns': {'size': ('small', 'large')}, 'missing': 'ignore'}
+    """
+    kinds = {
+        label: kind if isinstance(kind, str) else tuple(map(python_value, kind))
+        for label, kind in (columns or {}).items()
+    }
+    return {"columns": kinds, "missing": missing}
 
 
 def inferred(cells: pd.Series, override: Override | None = None) -> Column:
@@ -148,9 +170,11 @@ def _category(cells: pd.Series, known: pd.Series, kind: Override, *, given: bool
             f"{shown(known.iloc[0])}, and seems to name the rows; drop it, or say what it is with "
             f"columns={{{cells.name!r}: 'category'}} or 'date'"
         )
-    if distinct > MOST_LEVELS:
+    count = distinct if order is None else max(distinct, len(order))
+    if count > MOST_LEVELS:
+        unused = ", leave out those that do not occur" if count > distinct else ""
         raise ValueError(
-            f"it has {distinct} levels, more than {MOST_LEVELS}; join rare ones, or drop it"
+            f"it has {count} levels, more than {MOST_LEVELS}; join rare ones{unused}, or drop it"
         )
     name = number_type(str(dtype)) if dtype.kind in "iuf" else str(dtype)
     return learned_category(values, name, order, declared, ordered=ordered)
@@ -195,19 +219,36 @@ def learned_category(
                 f"its level {shown(level)} is of the type {type(level).__name__}; convert levels "
                 "to text or numbers, as with .astype(str)"
             )
-    unknown = [level for level in counts.index if level not in set(order)]
+    given = set(order)
+    unknown = [level for level in counts.index if level not in given]
     if unknown:
         row = values.index[(values == unknown[0]).argmax()]
         raise ValueError(f"row {row} has {shown(unknown[0])}, which is not among the given levels")
     count = np.array([counts.get(level, 0) for level in order], dtype=float)
-    # Good and Turing: all new levels together are about as frequent as levels seen once.
+    # Good and Turing: all unseen levels together are about as frequent as levels seen once.
     reserved = min(float(((count == 1).sum() + 1) / (count.sum() + 2)), MOST_RESERVED)
     levels = tuple(map(python_value, order))
     if levels == (False, True) and all(isinstance(level, bool) for level in levels):
         reserved = 0.0  # there are no other ones
     return CategoryColumn(
-        dtype, levels, ordered, reserved, tuple((count / count.sum()).tolist()), tuple(declared)
+        dtype,
+        levels,
+        ordered,
+        reserved,
+        tuple((count / count.sum()).tolist()),
+        _with_levels(declared, levels, ordered=ordered) if declared else (),
     )
+
+
+def _with_levels(
+    declared: Sequence[Any], levels: tuple[Any, ...], *, ordered: bool
+) -> tuple[Any, ...]:
+    """Return the levels of pandas' category type, with others that the user gives."""
+    known = set(levels)
+    common = [level for level in declared if level in known]
+    if len(common) == len(levels) and (not ordered or common == list(levels)):
+        return tuple(declared)
+    return tuple(dict.fromkeys([*levels, *declared]))  # the order that the user gives
 
 
 def _kind_of(known: pd.Series) -> str:

@@ -2,7 +2,7 @@
 
 A column turns its cells into float64 and back. Numbers stay as they are, dates and durations
 (`times.py`) become days, and levels of a category become their places 0, 1, ...; the place after
-the last stands for any level that `fit` has not seen. A missing cell is NaN.
+the last stands for any unseen level, one that `fit` has not seen. A missing cell is NaN.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from roundtrip.data.cells import numbers_of, python_value, shown, type_name
+from roundtrip.data.cells import is_missing, numbers_of, python_value, shown, type_name
 
 SHOWN_LEVELS = 5
 """Number of levels that the description of a category names."""
@@ -131,7 +131,7 @@ class CategoryColumn(Column):
     ordered : bool
         Whether the levels have an order.
     reserved : float
-        Probability of all levels together that fit has not seen.
+        Probability of all unseen levels together; 0 if there can be none, as of booleans.
     frequencies : tuple of float
         Share of each level among the cells of fit.
     declared : tuple, default=()
@@ -176,22 +176,31 @@ class CategoryColumn(Column):
 
     def encoded(self, cells: pd.Series) -> np.ndarray:
         """Return the place of each cell among the levels."""
-        # Every distinct cell once: tables have many rows and few levels.
-        codes, distinct = pd.factorize(cells.astype(object))
         known = {type_name(level) for level in self.levels}
         # 0 and 1 are also written for booleans, and the other way round.
         allowed = known | ({"booleans", "numbers"} if known & {"booleans", "numbers"} else set())
+        objects = cells.astype(object)
+        try:
+            # Every distinct cell once: tables have many rows and few levels.
+            codes, distinct = pd.factorize(objects)
+        except TypeError:  # of lists and other cells without a hash
+            codes, distinct = np.arange(len(cells)), objects.array
         for code, value in enumerate(distinct):
-            if type_name(value) not in allowed:
+            if type_name(value) not in allowed and not is_missing(value):
                 row = cells.index[int((codes == code).argmax())]
                 had = " and ".join(sorted(known))
                 raise ValueError(f"fit had {had}, but row {row} has {shown(value)}")
         place_of = {level: place for place, level in enumerate(self.levels)}
         places = [place_of.get(python_value(value), len(self.levels)) for value in distinct]
+        if self.reserved == 0 and len(self.levels) in places:  # whose probability would be 0
+            code = places.index(len(self.levels))
+            row = cells.index[int((codes == code).argmax())]
+            had = " and ".join(map(shown, self.levels))
+            raise ValueError(f"fit had only {had}, but row {row} has {shown(distinct[code])}")
         return np.array([*places, np.nan])[codes]
 
     def decoded(self, values: np.ndarray) -> pd.Series:
-        """Return the levels at these places; a level that fit has not seen has no name."""
+        """Return the levels at these places; an unseen level has no name."""
         missing = ~((values > -0.5) & (values < len(self.levels) - 0.5))
         places = np.rint(np.where(missing, 0, values)).astype(int)
         if self.dtype == "category":

@@ -15,22 +15,34 @@ SHOWN_ROWS = 5
 """Number of rows that a message names."""
 
 
-def check_observed(cells: Any, values: np.ndarray) -> None:
-    """Raise `ValueError` for rows and columns without any observed cell.
+def check_columns(cells: Any, values: np.ndarray) -> None:
+    """Raise `ValueError` for a column without any observed cell.
 
     Parameters
     ----------
     cells : DataFrame or object
-        The table, for the labels of its rows and columns.
+        The table, for the labels of its columns.
     values : numpy.ndarray of shape (rows, columns)
         Its numbers, NaN for missing cells.
     """
-    observed = ~np.isnan(values)
-    if not observed.any(axis=0).all():
-        place = int((~observed.any(axis=0)).argmax())
+    empty = np.isnan(values).all(axis=0)
+    if empty.any():
+        place = int(empty.argmax())
         label = cells.columns[place] if isinstance(cells, pd.DataFrame) else place
         raise ValueError(f"column {label!r}: all its cells are missing (NaN); drop it")
-    empty = np.flatnonzero(~observed.any(axis=1))
+
+
+def check_rows(cells: Any, values: np.ndarray) -> None:
+    """Raise `ValueError` for rows without any observed cell.
+
+    Parameters
+    ----------
+    cells : DataFrame or object
+        The table, for the labels of its rows.
+    values : numpy.ndarray of shape (rows, columns)
+        Its numbers, NaN for missing cells.
+    """
+    empty = np.flatnonzero(np.isnan(values).all(axis=1))
     if len(empty):
         index = cells.index if isinstance(cells, pd.DataFrame) else range(len(values))
         listed = ", ".join(str(index[row]) for row in empty[:SHOWN_ROWS])

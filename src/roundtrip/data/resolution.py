@@ -44,8 +44,12 @@ FEWEST_REPEATS = 5
 FEW_VALUES = 5
 """Up to this number of distinct values, three rows per value suffice."""
 
-MOST_POINTS = 1000
+MOST_POINTS = 5000
 """Largest number of repeated values that a model file holds for a column."""
+
+OCCUPIED, MANY_ROWS = 0.5, 5_000
+"""Share of the places of a grid that must have values, in tables of so many rows; otherwise values
+that are repeated often count as rounded one by one."""
 
 SPIKE_SHARE, SPIKE_ROWS = 0.05, 10
 """Smallest share and number of rows of a spike: one repeated value among exact ones."""
@@ -122,6 +126,10 @@ def _recognise(column: np.ndarray) -> Rounding:
     whole = grid is not None and grid.decimals == 0
     spread = np.subtract(*np.quantile(column, [0.75, 0.25])) or float(column.std())
     negligible = grid is None or grid.step < NEGLIGIBLE * spread
+    if grid is not None and not whole and rows >= MANY_ROWS and _is_sparse(grid, distinct):
+        points = _points(distinct)
+        if points is not None and points.all():
+            return _of_points(distinct, points, WIDEST_SPIKE * float(column.std()), facts)
     # Whole numbers are counts or codes even where their step is small.
     if negligible and not whole:
         facts["exact_decimals"] = None if grid is None else grid.decimals
@@ -298,12 +306,19 @@ def _points(distinct: _Distinct) -> np.ndarray | None:
     """Return which of the values are repeated so often that they count as rounded."""
     counts, rows = distinct.counts, int(distinct.counts.sum())
     number = len(counts)
+    spikes = counts >= max(SPIKE_ROWS, SPIKE_SHARE * rows)
     repeats = 3 if number <= FEW_VALUES else FEWEST_REPEATS
-    if number * repeats <= rows:
-        often = np.ones(number, dtype=bool)
-    else:
-        often = counts >= max(SPIKE_ROWS, SPIKE_SHARE * rows)
-    return often if 0 < often.sum() <= MOST_POINTS else None
+    # Among many values, a spike must not pass for repetitions of all others.
+    others = ~spikes if number > FEW_VALUES else np.ones(number, dtype=bool)
+    if number <= MOST_POINTS and others.sum() * repeats <= counts[others].sum():
+        return np.ones(number, dtype=bool)
+    return spikes if 0 < spikes.sum() <= MOST_POINTS else None
+
+
+def _is_sparse(grid: _Grid, distinct: _Distinct) -> bool:
+    """Whether most places of a grid have no value, as if a few odd values had made it finer."""
+    places = (distinct.values[-1] - distinct.values[0]) / grid.step + 1
+    return bool(len(distinct.values) < OCCUPIED * places)
 
 
 def _of_points(

@@ -1,7 +1,8 @@
 """Scaling of tables: an affine map of each column, with its log|det|."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Scaling:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, X: np.ndarray, kind: str | None, *, place: int = 0) -> Self:
+    def fit(cls, X: np.ndarray, kind: str | None, *, labels: Sequence[Any] | None = None) -> Self:
         """Return the scaling of a table.
 
         Parameters
@@ -43,8 +44,8 @@ class Scaling:
         kind : {"standard", "minmax"} or None
             To mean 0 and variance 1, to [0, 1], or not at all. A constant column is only shifted,
             because it has no width to divide by.
-        place : int, default=0
-            Number of the first column, for messages.
+        labels : sequence or None, default=None
+            Labels of the columns, for messages; None for their numbers.
 
         Returns
         -------
@@ -71,9 +72,10 @@ class Scaling:
                 shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
         bad = ~(np.isfinite(shift) & np.isfinite(scale) & (scale > 0))
         if bad.any():
+            named = list(range(X.shape[1]) if labels is None else labels)
+            listed = [named[place] for place in np.flatnonzero(bad)]
             raise ValueError(
-                f"columns {(place + np.flatnonzero(bad)).tolist()} span a range too wide or too "
-                "narrow for float64; rescale them"
+                f"columns {listed} span a range too wide or too narrow for float64; rescale them"
             )
         return cls(shift, scale)
 

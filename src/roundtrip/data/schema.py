@@ -15,7 +15,8 @@ from roundtrip.data.kinds import CategoryColumn, Column
 from roundtrip.data.libraries import as_frame
 from roundtrip.data.missing import (
     MISSING,
-    check_observed,
+    check_columns,
+    check_rows,
     indicator_columns,
     with_indicators,
     without_indicators,
@@ -125,7 +126,8 @@ class Schema:
         check_channels(X)
         form, cells = TableFormat.learned(X, columns)
         values = _checked(owner, cells, ensure_min_samples=2, reset=True)
-        check_observed(cells, values)
+        check_columns(cells, values)
+        check_rows(cells, values)
         incomplete = np.isnan(values).any(axis=0)
         indicated = tuple(map(int, np.flatnonzero(incomplete))) if missing == "model" else ()
         kinds = (*form.columns, *indicator_columns(values, indicated))
@@ -133,7 +135,7 @@ class Schema:
         rounding = rounding_of(features, kinds)
         form = form.with_steps([each.step for each in rounding[: len(form.columns)]])
         schema = cls(
-            scaling_of(features, kinds, scale),
+            scaling_of(features, kinds, scale, form.labels),
             rounding,
             form,
             encoding,
@@ -209,6 +211,14 @@ class Schema:
             if holes or isinstance(kind, CategoryColumn)
         )
 
+    def check_complete(self, name: str, rows: Rows) -> None:
+        """Raise `ValueError` for missing cells if training has complete rows only."""
+        if not self.is_mixed and bool(rows.x.isnan().any()):
+            raise ValueError(
+                f"{name} has missing cells, but the table of fit has none, so that training can't "
+                "take them; fill the cells, or drop the rows"
+            )
+
     def log_dets(self, x: Tensor) -> np.ndarray:
         """Return the log|det| of the scaling of the observed numbers of each row.
 
@@ -228,7 +238,7 @@ class Schema:
         return -(~missing @ np.log(self.scaling.scale))
 
     def unseen(self, x: Tensor) -> np.ndarray:
-        """Return which cells have a level that fit has not seen, `(rows, features)` bool."""
+        """Return which cells have unseen levels, `(rows, features)` bool."""
         levels = [
             len(kind.levels) if isinstance(kind, CategoryColumn) else np.inf for kind in self.kinds
         ]
@@ -320,7 +330,10 @@ class Schema:
         _, frame = as_frame(X)
         if frame is not None:
             check_names(owner, frame)
-        return _checked(owner, self.form.cells(X if frame is None else frame), **settings)
+        cells = self.form.cells(X if frame is None else frame)
+        values = _checked(owner, cells, **settings)
+        check_rows(cells, values)
+        return values
 
     def encoded(self, values: np.ndarray, context: Any = None) -> Rows:
         """Convert checked values `(rows, columns)` in the user's units, and their context."""

@@ -81,7 +81,9 @@ class TableFormat:
             features = array.shape[1] if array.ndim == 2 else 0
             dtype = number_type(str(array.dtype)) if isinstance(X, np.ndarray) else "float64"
             return cls("numpy", None, (NumberColumn(dtype),) * features), X
-        table = _frame_of_array(X) if frame is None else frame
+        if frame is not None and len(frame) == 0:
+            raise ValueError("Found a table with 0 sample(s), but fit needs at least 2 rows")
+        table = frame_of_array(X) if frame is None else frame
         labels = list(table.columns)
         check_unique(labels)
         unknown = [label for label in overrides if label not in labels]
@@ -120,7 +122,7 @@ class TableFormat:
         _, frame = as_frame(X)
         if frame is None and _are_plain(X) and (self.is_plain or np.ndim(X) != 2):
             return X
-        table = _frame_of_array(X) if frame is None else frame
+        table = frame_of_array(X) if frame is None else frame
         if table.shape[1] != len(self.columns):  # which the check that follows refuses
             zeros = np.zeros(table.shape)
             return zeros if frame is None else pd.DataFrame(zeros, columns=table.columns)
@@ -262,7 +264,14 @@ def _are_plain(X: Any) -> bool:
     return array.ndim != 2 or array.dtype.kind not in "OUSTMm"
 
 
-def _frame_of_array(X: Any) -> pd.DataFrame:
+def frame_of_array(X: Any) -> pd.DataFrame:
+    """Return an array or nested list as a DataFrame, in which each column has a type of its own.
+
+    Examples
+    --------
+    >>> frame_of_array([[1.5, "a"], [2.0, "b"]])[0].tolist()
+    [1.5, 2.0]
+    """
     array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     return pd.DataFrame(array).infer_objects()
 

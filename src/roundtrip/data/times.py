@@ -73,6 +73,8 @@ class TimeColumn(Column):
         """Return dates or durations; those beyond the range of their type become its ends."""
         missing = np.isnan(values)
         days = np.where(missing, 0, values)
+        if self.dtype == "date":  # without a time, which would be cut off
+            days = np.rint(days)
         unit = unit_of(self.dtype)
         seconds = days * DAY
         precision = ARITHMETIC * DAY * np.spacing(np.abs(days))

@@ -1,6 +1,7 @@
 """Scaling and rounding of the features of a table, learned from their observed cells."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,12 @@ def rounding_of(values: np.ndarray, kinds: Sequence[Column]) -> tuple[Rounding, 
     return tuple(found)
 
 
-def scaling_of(values: np.ndarray, kinds: Sequence[Column], scale: str | None) -> Scaling:
+def scaling_of(
+    values: np.ndarray,
+    kinds: Sequence[Column],
+    scale: str | None,
+    labels: Sequence[Any] | None = None,
+) -> Scaling:
     """Return the scaling of the features by their observed cells; categories keep their places.
 
     Parameters
@@ -50,6 +56,8 @@ def scaling_of(values: np.ndarray, kinds: Sequence[Column], scale: str | None) -
         Kind of each feature.
     scale : {"standard", "minmax"} or None
         Kind of scaling.
+    labels : sequence or None, default=None
+        Labels of the columns, for messages; None for their numbers.
 
     Returns
     -------
@@ -64,10 +72,11 @@ def scaling_of(values: np.ndarray, kinds: Sequence[Column], scale: str | None) -
     """
     numeric = np.array([not isinstance(kind, CategoryColumn) for kind in kinds], dtype=bool)
     if numeric.all() and not np.isnan(values).any():
-        return Scaling.fit(values, scale)
+        return Scaling.fit(values, scale, labels=labels)
+    named = list(range(len(kinds)) if labels is None else labels)
     scaling = Scaling(np.zeros(len(kinds)), np.ones(len(kinds)))
     for place in np.flatnonzero(numeric):
         observed = values[~np.isnan(values[:, place]), place]
-        each = Scaling.fit(observed[:, None], scale, place=int(place))
+        each = Scaling.fit(observed[:, None], scale, labels=[named[place]])
         scaling.shift[place], scaling.scale[place] = each.shift[0], each.scale[0]
     return scaling

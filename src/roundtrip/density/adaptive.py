@@ -77,8 +77,15 @@ def adaptive(
             f"max_evaluations must be at least {smallest} for this model, got {max_evaluations}"
         )
     x = x.double()
+    missing = x.isnan().any(dim=1)
+    if missing.any() and model.inputs is None:
+        return _with_parts_of_rows(
+            prepared, x, missing, tol=tol, max_evaluations=max_evaluations, seed=seed,
+            confirm=confirm, verbose=verbose,
+        )  # fmt: skip
     bank = prepared.bank(seed)
-    unusual = unusual_rows(model, x, bank)
+    of_parts = ~model.knows_pattern(x)
+    unusual = unusual_rows(model, x, bank) & ~of_parts
     with scoring_bar(enabled=verbose) as progress:
         task = progress.add_task("scoring", total=len(x))
         request = SamplingRequest(model, bank, tol, max_evaluations, seed)
@@ -86,12 +93,12 @@ def adaptive(
         spent = torch.zeros(len(x), dtype=torch.int64, device=x.device)
         left = torch.ones_like(unusual)
         affordable = max_evaluations >= smallest + MOST_NET_EVALUATIONS
-        if affordable and prepared.nets and prepared.net_variance.is_finite:
+        known = ~unusual & ~of_parts
+        if affordable and prepared.nets and known.any() and prepared.net_variance.is_finite:
             # Nets were measured on rows with cells missing as in training.
-            known = ~unusual & model.knows_pattern(x)
             columns = _by_nets(prepared, x, known, request, progress, task)
             spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
-        for kind in (unusual, ~unusual):
+        for kind in (unusual, known, of_parts):
             among = left & kind
             if not among.any():
                 continue
@@ -99,8 +106,10 @@ def adaptive(
             # they spent: a row's density must not depend on other rows.
             budget = max_evaluations - MOST_NET_EVALUATIONS * bool(spent[among].any())
             climbs = kind is unusual and budget >= smallest_unusual
-            refines = kind is not unusual and prepared.refines
-            rest = replace(request, max_evaluations=budget, refines=refines)
+            refines = kind is known and prepared.refines
+            learns = kind is of_parts and prepared.scored_often
+            parts = prepared.part_encoder(verbose) if learns else None
+            rest = replace(request, max_evaluations=budget, refines=refines, parts=parts)
             sampled = _sample(rest, x[among], climbs, progress, task)
             sampled["n_evaluations"] += spent[among]
             for name, values in sampled.items():
@@ -119,6 +128,19 @@ def adaptive(
         columns["converged"] &= ~doubtful | confirmable
     arrays: dict[str, Any] = {name: column.cpu().numpy() for name, column in columns.items()}
     return DensityEstimate(**arrays, method="adaptive")
+
+
+def _with_parts_of_rows(
+    prepared: PreparedModel, x: Tensor, missing: Tensor, **settings: Any
+) -> DensityEstimate:
+    """Estimate complete rows as always, and the others by the model of observed cells."""
+    parts = [
+        (rows, adaptive(of, x[rows], **settings))
+        for rows, of in ((~missing, prepared), (missing, prepared.observed))
+        if rows.any()
+    ]
+    order = torch.cat([rows.nonzero()[:, 0] for rows, _ in parts]).argsort().cpu().numpy()
+    return DensityEstimate.joined([result for _, result in parts]).taken(order)
 
 
 def _by_nets(

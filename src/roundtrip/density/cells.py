@@ -39,7 +39,7 @@ def quick_cell_surprises(model: RoundtripModel, x: Tensor, *, seed: int) -> tupl
     log_density : Tensor
         `(rows,)` float64.
     surprises : Tensor
-        `(rows, features)` float64; 0 for missing cells.
+        `(rows, features)` float64; NaN for missing cells.
 
     Examples
     --------
@@ -72,4 +72,4 @@ def quick_cell_surprises(model: RoundtripModel, x: Tensor, *, seed: int) -> tupl
         return torch.cat([density, without - whole[:, None]], dim=1)
 
     both = map_blocks(of_block, x.double(), EVALUATIONS_PER_CALL // DRAWS)
-    return both[:, 0], both[:, 1:]
+    return both[:, 0], both[:, 1:].masked_fill(x.isnan(), torch.nan)

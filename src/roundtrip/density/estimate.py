@@ -1,7 +1,6 @@
 """`estimate`: log densities of a model by any method, eq. (5), eq. (12) or adaptive."""
 
 import math
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -214,6 +213,8 @@ def evaluate_mean(
 def _evaluate(
     prepared: PreparedModel, x: Tensor, method: Method, seed: int, verbose: bool
 ) -> DensityEstimate:
+    if method.name != "adaptive" and x.isnan().any():
+        raise ValueError(f"method={method.name!r} takes complete rows; use method='adaptive'")
     if method.name == "laplace":
         return laplace(prepared.model, x)
     if method.name == "importance":
@@ -269,12 +270,7 @@ def _given_context(
         for number, each in enumerate(distinct)
     ]
     place = np.argsort(order.cpu().numpy())
-    columns: dict[str, Any] = {
-        field.name: np.concatenate([getattr(part, field.name) for part in parts])[place]
-        for field in fields(DensityEstimate)
-        if field.name not in ("method", "index")
-    }
-    return DensityEstimate(**columns, method=parts[0].method)
+    return DensityEstimate.joined(parts).taken(place)
 
 
 def _seed(random_state: int | None) -> int:

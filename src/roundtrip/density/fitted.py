@@ -71,9 +71,11 @@ class FittedDensity:
         return self._in_blocks(draw, z, context, EVALUATIONS_PER_CALL)
 
     def encode(self, rows: Rows) -> Tensor:
-        """Return H(x), `(rows, latent_dim)`."""
-        encode = self._precise.encode
-        return self._in_blocks(encode, rows.x, rows.context, ROWS_PER_ENCODER_CALL)
+        """Return H(x), `(rows, latent_dim)`; missing cells count as means."""
+        model = self._precise
+        if model.inputs is None and bool(rows.x.isnan().any()):
+            model = model.observed(torch.zeros(rows.features))
+        return self._in_blocks(model.encode, rows.x, rows.context, ROWS_PER_ENCODER_CALL)
 
     def generate(self, z: Tensor, context: Tensor) -> Tensor:
         """Return G(z), `(rows, features)` in scaled units."""

@@ -6,6 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from roundtrip.density.net_variance import NetVariance, net_variance, refinement_covers
+from roundtrip.density.part_encoder import PartEncoder, fit_part_encoder
 from roundtrip.density.starts.bank import Bank, make_bank
 from roundtrip.model.core import RoundtripModel
 
@@ -28,9 +29,12 @@ class PreparedModel:
 
     def __init__(self, model: RoundtripModel, *, nets: bool = False) -> None:
         self.model = model
+        self.scored_often = nets
         self.nets = nets and model.has_posterior
         self._net_variance: NetVariance | None = None
         self._refines: bool | None = None
+        self._observed: PreparedModel | None = None
+        self._part_encoder: PartEncoder | None = None
         self._banks: OrderedDict[int, Bank] = OrderedDict()
         self._given: OrderedDict[bytes, PreparedModel] = OrderedDict()
 
@@ -53,6 +57,28 @@ class PreparedModel:
             self._refines = self.nets and refinement_covers(self.model)
         return self._refines
 
+    @property
+    def observed(self) -> "PreparedModel":
+        """The model of rows of numbers with missing cells, if training had complete rows."""
+        if self._observed is None:
+            outputs = self.bank(0).outputs
+            typical = self.model.noise.mean(outputs).median(dim=0).values
+            self._observed = PreparedModel(self.model.observed(typical), nets=self.scored_often)
+        return self._observed
+
+    def model_of(self, x: Tensor) -> RoundtripModel:
+        """Return the model, or that of observed cells if some are missing in these rows."""
+        if self.model.inputs is None and bool(x.isnan().any()):
+            return self.observed.model
+        return self.model
+
+    def part_encoder(self, verbose: bool = False) -> PartEncoder:
+        """Return the encoder of parts of rows, trained at the first call."""
+        if self._part_encoder is None:
+            features = self.model.noise.mean(self.bank(0).outputs[:1]).shape[1]
+            self._part_encoder = fit_part_encoder(self.model, features, seed=0, verbose=verbose)
+        return self._part_encoder
+
     def bank(self, seed: int) -> Bank:
         """Return the bank of a seed."""
         if seed not in self._banks:
@@ -68,7 +94,12 @@ class PreparedModel:
         return self._given[key]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_banks": OrderedDict(), "_given": OrderedDict()}
+        computed: dict[str, Any] = {
+            "_banks": OrderedDict(),
+            "_given": OrderedDict(),
+            "_observed": None,
+        }
+        return self.__dict__ | computed
 
 
 def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:

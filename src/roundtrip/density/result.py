@@ -1,7 +1,9 @@
 """`DensityEstimate`: log densities with standard errors and diagnostics."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,6 +70,15 @@ class DensityEstimate:
         """Return the estimate of some of the rows, in the given order."""
         values = {name: each[rows] for name, each in self._by_row().items()}
         return replace(self, **values, index=None if self.index is None else self.index[rows])
+
+    @classmethod
+    def joined(cls, parts: "Sequence[DensityEstimate]") -> "DensityEstimate":
+        """Return the estimates of all rows, one after the other."""
+        by_row = [part._by_row() for part in parts]
+        columns: dict[str, Any] = {
+            name: np.concatenate([each[name] for each in by_row]) for name in by_row[0]
+        }
+        return cls(**columns, method=parts[0].method)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a DataFrame with a column for each attribute except `method` and `index`."""

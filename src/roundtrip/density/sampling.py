@@ -28,6 +28,7 @@ from torch import Tensor
 
 from roundtrip.density.diagnostics import pareto_k, reliable
 from roundtrip.density.mixture import StudentMixture
+from roundtrip.density.part_encoder import PartEncoder
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.starts import Bank, first_proposal, most_start_evaluations
 from roundtrip.density.weights import log_joints, weighted_estimate
@@ -69,6 +70,8 @@ class SamplingRequest:
         Seed of the draws.
     refines : bool, default=False
         Whether posteriors are refined for each usual row, if the budget allows it.
+    parts : PartEncoder or None, default=None
+        What knows the posterior of parts of rows, if the rows are such.
     """
 
     model: RoundtripModel
@@ -77,6 +80,7 @@ class SamplingRequest:
     max_evaluations: int
     seed: int
     refines: bool = False
+    parts: PartEncoder | None = None
 
 
 @dataclass
@@ -170,7 +174,9 @@ def sample_rows(
     generators = row_generators(x.cpu().numpy(), request.seed)
     starts = most_start_evaluations(model, unusual=unusual, refines=True)
     refines = request.refines and request.max_evaluations >= REFINING_BUDGET * starts
-    first = first_proposal(model, x, request.bank, unusual=unusual, refines=refines)
+    first = first_proposal(
+        model, x, request.bank, unusual=unusual, refines=refines, parts=request.parts
+    )
     proposal = first.mixture
     starts = most_start_evaluations(model, unusual=unusual, refines=refines)
     budget = request.max_evaluations - starts

@@ -259,8 +259,8 @@ class Scoring:
         -------
         numpy.ndarray or DataFrame
             The mean of x given z, G(z) in the paper, `(rows, features)` or images. If columns are
-            categories or had missing cells in fit, a table like that of fit with the most probable
-            levels.
+            categories, dates or durations, or had missing cells in fit, a table like that of fit
+            with the most probable levels.
         """
         check_is_fitted(self)
         Z = check_array(Z, dtype=np.float64, input_name="Z")
@@ -268,7 +268,7 @@ class Scoring:
             raise ValueError(f"Z has {Z.shape[1]} columns, but latent_dim is {self.latent_dim_}")
         contexts = self.schema_.encoded_context(context, len(Z))
         x = self.fitted_.generate(torch.from_numpy(Z), contexts)
-        return self.schema_.table(x) if self.schema_.is_mixed else self.schema_.array(x)
+        return self.schema_.array(x) if self.schema_.has_only_numbers else self.schema_.table(x)
 
     @property
     def model_(self) -> RoundtripModel:

@@ -41,6 +41,8 @@ class Columns:
         The levels of each feature; None for a number.
     incomplete : tuple of bool
         Whether cells of each feature were missing among the training rows. A missing cell is NaN.
+    indicators : tuple of (int, int), default=()
+        Features, each with the feature that is 1 where its cell is missing and 0 where it is not.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Columns:
 
     levels: tuple[Levels | None, ...]
     incomplete: tuple[bool, ...]
+    indicators: tuple[tuple[int, int], ...] = ()
 
     @property
     def numbers(self) -> list[int]:

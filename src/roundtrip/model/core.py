@@ -7,12 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from roundtrip.model.inputs import RowInputs
+from roundtrip.model.inputs import FilledInputs, RowInputs
 from roundtrip.model.noise import (
     LARGEST_SIGMA,
     SMALLEST_SIGMA,
     ConstantGaussian,
     ObservationModel,
+    Observed,
     Unseen,
 )
 from roundtrip.model.prior import LatentDistribution, StandardNormal
@@ -49,7 +50,7 @@ class RoundtripModel(nn.Module):
         Whether c enters H. In the paper it does not.
     prior : LatentDistribution, default=None
         Distribution p(z). None is N(0, I), as in the paper.
-    inputs : RowInputs, default=None
+    inputs : RowInputs or FilledInputs, default=None
         Map from rows with categories or missing cells to the numbers that H takes. None if rows
         enter H as they are.
 
@@ -60,6 +61,8 @@ class RoundtripModel(nn.Module):
     >>> model.generate(torch.zeros(4, 2)).shape
     torch.Size([4, 3])
     """
+
+    inputs: RowInputs | FilledInputs | None
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class RoundtripModel(nn.Module):
         context_dim: int = 0,
         encodes_context: bool = True,
         prior: LatentDistribution | None = None,
-        inputs: RowInputs | None = None,
+        inputs: RowInputs | FilledInputs | None = None,
     ) -> None:
         super().__init__()
         for name, network in (("generator", generator), ("encoder", encoder)):
@@ -93,7 +96,7 @@ class RoundtripModel(nn.Module):
         self.context_dim = context_dim
         self.encodes_context = encodes_context
         self.prior = StandardNormal(self.latent_dim) if prior is None else prior
-        self.inputs = inputs
+        self.register_module("inputs", inputs)
 
     @property
     def device(self) -> torch.device:
@@ -118,6 +121,14 @@ class RoundtripModel(nn.Module):
         Its rows still have all features. The values of unseen features only enter H.
         """
         return self._with("noise", Unseen(self.noise, unseen.to(self.device)))
+
+    def observed(self, typical: Tensor) -> Self:
+        """Return the model of rows of numbers with missing cells, which are NaN.
+
+        `typical` values, `(features,)`, take the place of missing cells in the input of H.
+        """
+        other = self._with("noise", Observed(self.noise))
+        return other._with("inputs", FilledInputs(typical.to(self.device)))
 
     def with_precise_encoder(self) -> Self:
         """Return the same model with its encoder in float64.

@@ -61,6 +61,7 @@ class RowInputs(nn.Module):
     def __init__(self, columns: Columns) -> None:
         super().__init__()
         self._categories = columns.categories
+        self._indicators = columns.indicators
         self._counts = [each.count for each in columns.levels_of(columns.categories)]
         self.described = len(columns.numbers) + sum(self._counts) + len(columns.ordered)
         incomplete = [place for place, each in enumerate(columns.incomplete) if each]
@@ -89,7 +90,10 @@ class RowInputs(nn.Module):
         if not len(self.incomplete):
             return x
         which = torch.randint(KEPT_PATTERNS, (len(x),), generator=rng).to(x.device)
-        return x.masked_fill(self.patterns[which], torch.nan)
+        missing = self.patterns[which]
+        for feature, indicator in self._indicators:  # which the row was drawn with
+            missing[:, feature] = x[:, indicator] == 1
+        return x.masked_fill(missing, torch.nan)
 
     def known_pattern(self, x: Tensor) -> Tensor:
         """Return which rows miss no other cells than training rows do, `(rows,)`."""
@@ -111,6 +115,40 @@ class RowInputs(nn.Module):
             parts.append(self.scores[feature, level].to(x.dtype))
         parts.append(x[..., self.incomplete].isnan().to(x.dtype))
         return pad(torch.cat(parts, dim=-1), (0, self._spare))
+
+
+class FilledInputs(nn.Module):
+    """Rows of numbers with typical values for missing cells, for an encoder of complete rows.
+
+    Parameters
+    ----------
+    typical : Tensor
+        Typical values, `(features,)`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> FilledInputs(torch.tensor([5.0, 6.0]))(torch.tensor([[1.0, torch.nan]])).tolist()
+    [[1.0, 6.0]]
+    """
+
+    typical: Tensor
+
+    def __init__(self, typical: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("typical", typical, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Fill `(rows, features)`."""
+        return torch.where(x.isnan(), self.typical.to(x.dtype), x)
+
+    def as_observed(self, x: Tensor, rng: torch.Generator) -> Tensor:
+        """Return the rows: those of training were complete."""
+        return x
+
+    def known_pattern(self, x: Tensor) -> Tensor:
+        """Return which rows are complete, `(rows,)`."""
+        return ~x.isnan().any(dim=1)
 
 
 def normal_scores(frequencies: Sequence[float]) -> Tensor:

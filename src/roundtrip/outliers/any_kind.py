@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from roundtrip.data.libraries import as_frame
+from roundtrip.data.table_format import frame_of_array
 from roundtrip.estimator import Roundtrip
 from roundtrip.outliers.scorer import Scorer
 
@@ -52,13 +52,13 @@ def fit_cells(
         The scorer, and scores of all rows.
     """
     _, frame = as_frame(X)
-    table = pd.DataFrame(np.asarray(X)) if frame is None else frame
+    table = frame_of_array(X) if frame is None else frame
     if len(table) < least:
         raise ValueError(f"a detector needs at least {least} rows, got {len(table)}")
     order = rng.permutation(len(table))
     count = min(max(1, round(share * len(table))), len(table) - 2)
     held_out, training = order[:count], order[count:]
-    density.fit(np.asarray(X)[training] if frame is None else frame.iloc[training])
+    density.fit(table.to_numpy()[training] if frame is None else table.iloc[training])
     values = density.schema_.checked_values(density, X)
     scorer = Scorer.of_cells(density, values[training])
     scores = scorer.scores(values)

@@ -35,11 +35,12 @@ class CellTails:
 
     @classmethod
     def fit(cls, surprises: np.ndarray) -> Self:
-        """Measure the tails of `(rows, 1 + features)` surprises."""
-        start, end = np.quantile(surprises, [TAIL_START, TAIL_END], axis=0)
-        excess = np.clip(surprises, start, end) - start
-        beyond = (surprises > start).sum(axis=0)
-        scale = excess.sum(axis=0) / np.maximum(beyond, 1)
+        """Measure the tails of `(rows, 1 + features)` surprises, NaN for missing cells."""
+        empty = np.isnan(surprises).all(axis=0)
+        known = np.where(empty, 0.0, surprises)
+        start, end = np.nanquantile(known, [TAIL_START, TAIL_END], axis=0)
+        excess = np.nansum(np.clip(known, start, end) - start, axis=0)
+        scale = excess / np.maximum((known > start).sum(axis=0), 1)
         return cls(start, np.maximum(scale, SMALLEST_SCALE))
 
     def lengths(self, surprises: np.ndarray) -> np.ndarray:
@@ -48,4 +49,5 @@ class CellTails:
 
     def scores(self, surprises: np.ndarray) -> np.ndarray:
         """Return minus the largest of the lengths of each row, `(rows,)`; low for outliers."""
-        return -self.lengths(surprises).max(axis=1)
+        lengths = self.lengths(surprises)
+        return -np.where(np.isnan(lengths), -np.inf, lengths).max(axis=1)

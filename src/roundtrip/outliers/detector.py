@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, OutlierMixin, clone
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data.checks import checked_table, has_only_numbers, unchanged_if_it_fails
+from roundtrip.data.tags import TakesAnyCells
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import (
     FileParts,
@@ -20,6 +20,7 @@ from roundtrip.io.saved import (
     plain_estimator,
     plain_parameters,
 )
+from roundtrip.options import fit_options
 from roundtrip.outliers.any_kind import fit_cells
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.columns import EDGE, GaussianColumns
@@ -46,7 +47,7 @@ FEWEST_ROWS = 4
 SCORES = ("held_out_scores", "model_scores")
 
 
-class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
+class RoundtripDetector(PValues, SavedToFile, TakesAnyCells, OutlierMixin, BaseEstimator):
     """Outlier detection by density: outliers are rows of low density.
 
     `fit` makes columns Gaussian by their ranks, so that neither units nor skewness matter, and fits
@@ -55,6 +56,10 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     density is fitted again, so that training data may contain outliers. A share of the rows is
     held out; the p-value of a row is its rank among them. A saved detector contains up to 512
     sorted values of each column, which make columns Gaussian, but no rows.
+
+    Tables with categories, dates or missing cells have no Gaussian columns, wide noise or trimming:
+    a row is scored by its most surprising cell given the others (or by the whole row, if that is
+    more unusual), relative to the tail of the surprises of that column among training rows.
 
     Parameters
     ----------
@@ -191,6 +196,13 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
                 f"sigma={self.sigma!r} is for tables of complete numbers; leave it out for rows "
                 "with categories, dates or missing cells"
             )
+        if self.estimator is not None:
+            objective = fit_options(self.estimator.get_params(deep=False)).objective
+            if not objective.has_posterior:
+                raise ValueError(
+                    f"objective={objective!r} has no posterior, which rows with categories, dates "
+                    "or missing cells are scored by; use objective='likelihood'"
+                )
         seeds = Seeds.from_random_state(self.random_state)
         density: Roundtrip = clone(self.estimator or density_of_any_kind(self.device))
         density.columns = self._kinds
@@ -229,7 +241,8 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
             raise ValueError("outliers are found by densities of tables without a context")
         detector = cls(estimator=estimator, sigma=None, gaussian_columns=False, trim=False)
         schema.name_features(detector)
-        detector.scorer_ = Scorer(estimator, None, None)
+        by_cells = schema.is_mixed and estimator.model_.has_posterior
+        detector.scorer_ = Scorer.of_cells(estimator) if by_cells else Scorer(estimator, None, None)
         detector.held_out_scores_ = None
         detector.n_trimmed_ = 0
         detector.model_scores_ = detector.scorer_.draw_scores()
@@ -238,6 +251,10 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log density of each row under the wide noise, `(rows,)`; low for outliers.
+
+        In tables with categories, dates or missing cells: minus the largest surprise of a cell
+        given the others, or of the whole row, relative to the tail of the surprises of that column,
+        or of rows, among training rows.
 
         Parameters
         ----------
@@ -327,17 +344,16 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
-
     def _values(self, X: Any) -> np.ndarray:
         """Check rows and return them as `(rows, columns)` float64."""
         if self.scorer_.takes_any_kind:
-            return self.estimator_.schema_.checked_values(self, X)
+            values = self.estimator_.schema_.checked_values(self, X)
+            if self.scorer_.tails is None and np.isnan(values).any():
+                raise ValueError(
+                    "rows have missing cells, but the density was fitted to complete rows, so that "
+                    "scores would not be comparable; fill the cells, or drop the rows"
+                )
+            return values
         return checked_table(self, X, reset=False)
 
     def _check_parameters(self) -> None:
@@ -396,4 +412,6 @@ class RoundtripDetector(PValues, SavedToFile, OutlierMixin, BaseEstimator):
 
     def _feature_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+        names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+        indicated = self.estimator_.schema_.indicated if self.scorer_.takes_any_kind else ()
+        return [*names, *(f"{names[place]} (missing)" for place in indicated)]

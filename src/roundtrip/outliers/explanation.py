@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from roundtrip.density.surprise import surprise_given_others, surprise_parts
@@ -26,13 +27,13 @@ class Explanation:
         as the median of each is subtracted separately.
     residual : numpy.ndarray
         `(rows, features)`, distance from the manifold: how badly each feature fits what G
-        generates from the most plausible codes.
+        generates from the most plausible codes; NaN for missing cells.
     latent : numpy.ndarray
         `(rows,)`, rarity of the code: how far out on the manifold the row lies.
     given_others : numpy.ndarray
         `(rows, features)`, surprise of each feature given the others, -log p(x_j | others): by this
         much the surprise of the row falls without the feature. It is largest for the feature that
-        makes the row an outlier.
+        makes the row an outlier; NaN for missing cells.
     features : tuple of str
         Names of the features.
     index : pandas.Index or None
@@ -78,7 +79,7 @@ class Explanation:
         """
         columns: dict[str, Any] = {
             "surprise": self.surprise,
-            "off_manifold": self.residual.sum(axis=1),
+            "off_manifold": np.nansum(self.residual, axis=1),
             "rare_code": self.latent,
         }
         largest = -np.sort(-self.given_others, axis=1)
@@ -119,7 +120,11 @@ class Surprises:
         """
         parts = surprise_parts(model, x, tol=TOL, seed=seed)
         given_others = surprise_given_others(model, x, typical, tol=TOL, seed=seed, verbose=verbose)
-        arrays = (parts.total, parts.residual, parts.latent, given_others)
+        missing = x.isnan()
+        residual, given_others = (
+            part.masked_fill(missing, torch.nan) for part in (parts.residual, given_others)
+        )
+        arrays = (parts.total, residual, parts.latent, given_others)
         return cls(*(array.cpu().numpy() for array in arrays))
 
     def above(
@@ -138,7 +143,7 @@ class Surprises:
         """
 
         def excess(name: str) -> np.ndarray:
-            return getattr(self, name) - np.median(getattr(usual, name), axis=0)
+            return getattr(self, name) - np.nanmedian(getattr(usual, name), axis=0)
 
         return Explanation(
             surprise=excess("total"),

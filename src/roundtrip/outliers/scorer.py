@@ -6,22 +6,31 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from roundtrip.density import DensityWarning, Method
 from roundtrip.density.cells import quick_cell_surprises
+from roundtrip.density.surprise import surprise_parts
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.saved import FileParts, Restoring
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.cell_tails import CellTails
 from roundtrip.outliers.columns import GaussianColumns
-from roundtrip.outliers.explanation import Surprises
+from roundtrip.outliers.explanation import TOL, Surprises
 from roundtrip.parameters import named_seed
 
 DRAWS = 2000
 """Number of draws from the fitted density that rows are compared with."""
 
+PATTERN_DRAWS, FEWEST_COMPLETE = 512, 200
+"""Draws that rows with missing cells are compared with, and fewest complete rows that tails of
+complete rows are measured on; with fewer, draws take their place."""
+
 LARGEST_SURPRISE = 1e6
 """Replaces a surprise that is not a number, of rows beyond the range of floating point."""
+
+FEW_DRAWS = 50
+"""Number of draws whose surprise is divided into its parts, for rows that are scored by cells."""
 
 USUAL_DRAWS = 200
 """Number of these draws whose medians an explanation is relative to."""
@@ -55,10 +64,15 @@ class Scorer:
         self.tails = tails
 
     @classmethod
-    def of_cells(cls, density: Roundtrip, rows: np.ndarray) -> "Scorer":
-        """Return a scorer by the cells of rows, whose tails are those of training rows."""
+    def of_cells(cls, density: Roundtrip, rows: np.ndarray | None = None) -> "Scorer":
+        """Return a scorer by the cells of rows, whose tails are those of `rows`, or of draws."""
         scorer = cls(density, None, None)
-        scorer.tails = CellTails.fit(scorer._quick_surprises(rows))
+        rows = scorer._draws if rows is None else rows
+        x = density.schema_.encoded(rows).x
+        complete = ~x.isnan().any(dim=1)
+        if complete.sum() < FEWEST_COMPLETE:  # too few for tails
+            x, complete = scorer._complete_draws, torch.ones(PATTERN_DRAWS, dtype=torch.bool)
+        scorer.tails = CellTails.fit(scorer._quick_surprises(x[complete]))
         return scorer
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
@@ -76,7 +90,17 @@ class Scorer:
     @cached_property
     def usual_surprises(self) -> Surprises:
         """Surprises of draws from the density, whose medians explanations are relative to."""
-        return self._surprises(self._draws[:USUAL_DRAWS])
+        if self.tails is None:
+            return self._surprises(self._draws[:USUAL_DRAWS])
+        # Medians need no precise surprises of each cell.
+        model, seed = self.density.fitted_.prepared.model, self.density.fitted_.seed
+        quick = self._quick_surprises(self._complete_draws)
+        parts = surprise_parts(
+            model, self._complete_draws[:FEW_DRAWS].to(model.device), tol=TOL, seed=seed
+        )
+        return Surprises(
+            quick[:, 0], parts.residual.cpu().numpy(), parts.latent.cpu().numpy(), quick[:, 1:]
+        )
 
     @cached_property
     def _draws(self) -> np.ndarray:
@@ -101,20 +125,60 @@ class Scorer:
         if self.blurred is not None:
             return self.blurred.log_density(rows.x)
         if self.tails is not None:
-            return self.tails.scores(self._quick_surprises(values))
+            return self._cell_scores(values)
         with warnings.catch_warnings():
             # A row far out is an outlier even if its density has not converged.
             warnings.simplefilter("ignore", DensityWarning)
             method, verbose = Method(tol=self.density.tol), bool(self.density.verbose)
             return self.density.fitted_.density(rows, method, verbose=verbose).log_density
 
-    def _quick_surprises(self, values: np.ndarray) -> np.ndarray:
-        """Return rough surprises of rows and of their cells given the others."""
+    def _cell_scores(self, values: np.ndarray) -> np.ndarray:
+        """Score rows by their cells, each relative to rows with the same cells missing.
+
+        What a cell is surprising by depends on which others are known.
+        """
+        assert self.tails is not None
+        x = self.density.schema_.encoded(values).x
+        surprises = self._quick_surprises(x)
+        scores = self.tails.scores(surprises)
+        missing = x.isnan()
+        patterns, group = torch.unique(missing, dim=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            if pattern.any():
+                rows = (group == number).numpy()
+                scores[rows] = self._tails_without(pattern).scores(surprises[rows])
+        return scores
+
+    def _tails_without(self, pattern: Tensor) -> CellTails:
+        """Return the tails of surprises of the model's own draws with some cells missing."""
+        key = pattern.numpy().tobytes()
+        if key not in self._tails_by_pattern:
+            schema = self.density.schema_
+            x = self._complete_draws.masked_fill(pattern, torch.nan)
+            for place, column in enumerate(schema.indicated):
+                x[:, schema.n_columns + place] = float(pattern[column])
+            self._tails_by_pattern[key] = CellTails.fit(self._quick_surprises(x))
+        return self._tails_by_pattern[key]
+
+    @cached_property
+    def _tails_by_pattern(self) -> dict[bytes, CellTails]:
+        return {}
+
+    @cached_property
+    def _complete_draws(self) -> Tensor:
+        """Draws from the density in scaled units, without missing cells."""
+        rng = np.random.RandomState(named_seed(self.density.scoring_seed_, "parts") % 2**32)
+        return self.density.fitted_.sample(torch.empty(PATTERN_DRAWS, 0), rng).double().cpu()
+
+    def _quick_surprises(self, x: Tensor) -> np.ndarray:
+        """Return rough surprises of rows and of their cells given the others, NaN if missing."""
         fitted = self.density.fitted_
-        x = fitted.schema.encoded(values).x.to(fitted.model.device)
+        x = x.to(fitted.model.device)
         log_density, of_cells = quick_cell_surprises(fitted.prepared.model, x, seed=fitted.seed)
         both = torch.cat([-log_density[:, None], of_cells], dim=1)
-        return both.nan_to_num(nan=LARGEST_SURPRISE).cpu().numpy()
+        both = both.nan_to_num(nan=LARGEST_SURPRISE)
+        both[:, 1:][x.isnan()] = torch.nan
+        return both.cpu().numpy()
 
     def _surprises(self, values: np.ndarray) -> Surprises:
         fitted = self.density.fitted_

@@ -106,7 +106,7 @@ def concentration(
         moved[:, place] += sign * torch.minimum(half, FARTHEST * column.std())
         # The mean, because often only some of the values attract the density.
         loss = (usual - bound(moved)).clamp(-LARGEST_OF_A_ROW, LARGEST_OF_A_ROW)
-        losses[place] = loss.mean().item()
+        losses[place] = loss[~rows.x[:, place].isnan()].mean().nan_to_num().item()
     return losses
 
 
@@ -114,11 +114,15 @@ def _suspects(data: FittingData, schema: Schema) -> list[int]:
     """Return the columns with many repeated values whose rounding is absent or negligible."""
     if not schema.rounding:  # images
         return []
-    n_rows = len(data.training) + len(data.validation)
+    both = torch.cat([data.training.x, data.validation.x])
+    n_rows = (~both.isnan()).sum(dim=0).cpu().numpy()
     # As small as the least width of noise, so that spreading over it fills no gaps.
     fine = schema.scaled_resolution < CONTINUOUS_FLOOR
     distinct = np.array([column.n_distinct for column in schema.rounding])
     suspects = [place for place in np.flatnonzero(fine) if distinct[place] > 1]
-    suspects = [place for place in suspects if distinct[place] <= MOST_DISTINCT * n_rows]
+    suspects = [place for place in suspects if distinct[place] <= MOST_DISTINCT * n_rows[place]]
     suspects = [place for place in suspects if not isinstance(schema.kinds[place], CategoryColumn)]
+    # Repeated whole numbers are counts or amounts: spikes are what they are.
+    whole = [column.complete and column.decimals == 0 for column in schema.rounding]
+    suspects = [place for place in suspects if not whole[place]]
     return sorted(map(int, suspects), key=lambda place: int(distinct[place]))[:COLUMNS]

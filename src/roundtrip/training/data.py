@@ -192,14 +192,18 @@ class FittingData:
             return x.new_full((self.features,), CONTINUOUS_FLOOR)
         # NumPy's quantile, because torch's takes at most 2**24 numbers.
         quantile = np.quantile if self.columns is None else np.nanquantile
-        low, high = quantile(x.cpu().numpy(), [0.25, 0.75], axis=0)
+        values = x.cpu().numpy()
+        # All cells of a column that training rows miss may be held out.
+        values = np.where(np.isnan(values).all(axis=0), 0.0, values)
+        low, high = quantile(values, [0.25, 0.75], axis=0)
         spread = torch.from_numpy(high - low).to(x.device)
         spread = torch.where(spread > 0, spread, 1.0).clamp_max(1.0)
         of_steps = ROUNDED_FLOOR * self.resolution
         floor = torch.maximum(CONTINUOUS_FLOOR * spread, of_steps)
         # Values that are repeated so often are spikes, however far apart others are.
-        distinct = x.new_tensor([len(column.unique()) for column in x.unbind(dim=1)])
-        spikes = (self.resolution > 0) & (len(x) >= SPIKE_ROWS * distinct)
+        observed = [column[~column.isnan()] for column in x.unbind(dim=1)]
+        repeats = [len(column) / max(len(column.unique()), 1) for column in observed]
+        spikes = (self.resolution > 0) & (x.new_tensor(repeats) >= SPIKE_ROWS)
         return torch.where(spikes, of_steps, floor)
 
     @cached_property
@@ -235,4 +239,5 @@ def columns_of(schema: Schema) -> Columns | None:
         else None
         for kind in schema.kinds
     ]
-    return Columns(tuple(levels), tuple(map(bool, schema.incomplete)))
+    places = zip(schema.indicated, range(schema.n_columns, schema.features), strict=True)
+    return Columns(tuple(levels), tuple(map(bool, schema.incomplete)), tuple(places))

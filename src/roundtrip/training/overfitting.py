@@ -45,9 +45,14 @@ def warn_of_overfitting(
             "close to a single Gaussian. If the columns are not, try a lower learning_rate or a "
             "narrower network"
         )
+    if trained and result.stopped_by == "max_time" and result.n_epochs and not result.best_epoch:
+        reasons.append(
+            "training did not get ahead of the linear networks that it starts from within "
+            "max_time, and these are kept: allow more time"
+        )
     if result.best_epoch and "bound" in result.history:
         best = result.best_epoch - 1
-        training = result.history["bound"][best] + schema.log_det
+        training = result.history["bound"][best] + data.log_det
         gap = training - result.history["validation_log_likelihood"][best]
         if gap > LARGEST_GAP * data.features:
             reasons.append(

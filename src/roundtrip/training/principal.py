@@ -10,9 +10,13 @@ import torch
 
 from roundtrip.data import Rows
 from roundtrip.model.core import RoundtripModel
+from roundtrip.model.inputs import RowInputs
 from roundtrip.model.networks import ResidualMLP
 
 SMALLEST_VARIANCE = 1e-4
+
+MOST_ROWS = 10_000
+"""Rows that the components of tables with categories or missing cells are made from, at most."""
 
 
 def has_linear_start(model: RoundtripModel) -> bool:
@@ -43,7 +47,9 @@ def start_at_principal_components(
     if not (isinstance(generator, ResidualMLP) and isinstance(encoder, ResidualMLP)):
         raise TypeError("only residual networks can start at principal components")
     data, context = rows.x.double(), rows.context.double()
-    if model.inputs is not None:
+    if isinstance(model.inputs, RowInputs):
+        # An input per level: all rows at once might not fit into memory.
+        data, context = data[:MOST_ROWS], context[:MOST_ROWS]
         data = model.inputs(data)[:, : model.inputs.described]
     dim, features = model.latent_dim, data.shape[1]
     mean, context_mean = data.mean(dim=0), context.mean(dim=0)

@@ -11,6 +11,7 @@ from torch import Tensor
 from roundtrip.data import Schema
 from roundtrip.model.build import build_model
 from roundtrip.model.core import RoundtripModel
+from roundtrip.model.inputs import RowInputs
 from roundtrip.model.networks import Sizes
 from roundtrip.parameters import Seeds
 from roundtrip.training.batches import Batches
@@ -122,7 +123,7 @@ def fit_model(
         floor=data.noise_floor.cpu() if objective.learns_noise else None,
         rng=streams.weights,
     ).to(device)
-    if model.inputs is not None:
+    if isinstance(model.inputs, RowInputs):
         model.inputs.learn_patterns(data.training.x)
     if start is not None:
         _take_weights(model, start)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.mixture import StudentMixture
+from roundtrip.density.part_encoder import PartEncoder
 from roundtrip.density.starts.bank import Bank, climbs
 from roundtrip.density.starts.climbing import climbed_components, most_climb_evaluations
 from roundtrip.density.starts.encoder import (
@@ -13,6 +14,7 @@ from roundtrip.density.starts.encoder import (
     ENCODED_EVALUATIONS,
     encoded_components,
 )
+from roundtrip.density.starts.parts import part_components
 from roundtrip.density.starts.refinement import most_refinement_evaluations
 from roundtrip.model.core import RoundtripModel
 
@@ -52,7 +54,13 @@ def most_start_evaluations(
 
 
 def first_proposal(
-    model: RoundtripModel, x: Tensor, bank: Bank, *, unusual: bool, refines: bool = False
+    model: RoundtripModel,
+    x: Tensor,
+    bank: Bank,
+    *,
+    unusual: bool,
+    refines: bool = False,
+    parts: PartEncoder | None = None,
 ) -> FirstProposal:
     """Return a mixture for each row around likely values of its z.
 
@@ -72,6 +80,8 @@ def first_proposal(
         Whether the encoder does not know these rows, see `unusual_rows`.
     refines : bool, default=False
         Whether usual rows can afford a refinement.
+    parts : PartEncoder or None, default=None
+        Encoder of parts of rows, if cells of these rows are missing that were not in training.
 
     Returns
     -------
@@ -79,7 +89,9 @@ def first_proposal(
         The mixtures.
     """
     rows, dim = len(x), model.latent_dim
-    if climbs(model):
+    if parts is not None:
+        components, weights, evaluations = part_components(parts, x)
+    elif climbs(model):
         components, weights, evaluations = climbed_components(model, x, bank)
     else:
         components, weights, evaluations = encoded_components(

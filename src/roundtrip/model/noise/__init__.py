@@ -11,6 +11,7 @@ from roundtrip.model.noise.gaussian import (
 )
 from roundtrip.model.noise.mixed import MixedNoise
 from roundtrip.model.noise.mixture import Mixture, MixtureNoise
+from roundtrip.model.noise.observed import Observed
 from roundtrip.model.noise.unseen import Unseen
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "MixtureNoise",
     "Noise",
     "ObservationModel",
+    "Observed",
     "Unseen",
     "isotropic_log_prob",
 ]

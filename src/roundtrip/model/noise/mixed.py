@@ -171,6 +171,8 @@ def _completed(column: Tensor) -> Tensor:
     missing = column.isnan()
     if not missing.any():
         return column
+    if missing.all():  # the others are held out
+        return torch.zeros_like(column)
     known = column[~missing].sort().values
     place = torch.linspace(0, len(known) - 1, int(missing.sum()), device=column.device)
     column = column.clone()
