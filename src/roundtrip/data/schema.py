@@ -1,11 +1,9 @@
 """`Schema`: what the user's rows look like, and their conversion to tensors and back."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -212,80 +210,6 @@ class Schema:
             for label, kind, holes in zip(labels, self.kinds, self.incomplete, strict=False)
             if holes or isinstance(kind, CategoryColumn)
         )
-
-    def part_of_rows(self, owner: Any, X: Any, context: Any = None) -> Rows:
-        """Check and convert rows of a table that may leave columns out, which become missing.
-
-        Parameters
-        ----------
-        owner : object
-            The fitted estimator.
-        X : array-like
-            Rows like those of fit; a DataFrame may lack columns.
-        context : array-like or None, default=None
-            Their context, if fit had one.
-
-        Returns
-        -------
-        Rows
-            float64 tensors on the CPU, NaN for missing cells and for columns that are left out.
-        """
-        _, frame = as_frame(X)
-        labels = self.columns
-        if frame is None or labels is None or not set(frame.columns) < set(labels):
-            return self.rows(owner, X, context)
-        if frame.shape[1] == 0:
-            raise ValueError("the table has no columns")
-        left_out = [label for label in labels if label not in set(frame.columns)]
-        nothing = pd.DataFrame(None, index=frame.index, columns=left_out, dtype=object)
-        whole = pd.concat([frame, nothing], axis=1)[labels]
-        rows = self.rows(owner, whole, context)
-        self.leave_out(rows.x, left_out)
-        return rows
-
-    def leave_out(self, x: Tensor, labels: Sequence[Any]) -> None:
-        """Make the cells of columns missing, and what says that they are, in rows of `encoded`."""
-        known = list(range(self.n_columns)) if self.columns is None else self.columns
-        for place in map(known.index, labels):
-            x[:, place] = torch.nan
-            if place in self.indicated:
-                x[:, self.n_columns + self.indicated.index(place)] = torch.nan
-
-    def completed(
-        self, values: np.ndarray, x: Tensor, rng: np.random.RandomState, *, like: Any
-    ) -> Any:
-        """Return a table of `values` whose missing cells are those of rows in scaled units.
-
-        Parameters
-        ----------
-        values : numpy.ndarray of shape (rows, columns)
-            What `checked_values` gave.
-        x : Tensor of shape (rows, features)
-            Complete rows in scaled units.
-        rng : numpy.random.RandomState
-            Decides which values of a partly rounded column are rounded.
-        like : object
-            The user's table, whose index a pandas table gets.
-
-        Returns
-        -------
-        object
-            A table of the library of fit.
-        """
-        assert self.form is not None
-        found = self.values(x)[:, : self.n_columns]
-        each = zip(self.rounding[: self.n_columns], found.T, strict=True)
-        found = np.stack([column.rounded(v, rng) for column, v in each], axis=1)
-        ranges = [(column.low, column.high) for column in self.rounding[: self.n_columns]]
-        missing = np.isnan(values)
-        low, high = np.array(ranges).T
-        # Observed values may lie beyond the range of fit.
-        ends = np.where(missing, found, values)
-        ranges = list(zip(np.fmin(low, ends.min(0)), np.fmax(high, ends.max(0)), strict=True))
-        table = self.form.table(ends, ranges)
-        if isinstance(table, pd.DataFrame) and isinstance(like, pd.DataFrame):
-            table.index = like.index
-        return table
 
     def check_complete(self, name: str, rows: Rows) -> None:
         """Raise `ValueError` for missing cells if training has complete rows only."""

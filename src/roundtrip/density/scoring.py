@@ -10,15 +10,15 @@ import pandas as pd
 import torch
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from roundtrip.data import Rows, Schema
 from roundtrip.data.kinds import Column
+from roundtrip.data.parts import part_of_rows
 from roundtrip.data.rounding import Rounding
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.fitted import FittedDensity
-from roundtrip.density.imputation import drawn_cells, likely_cells
 from roundtrip.density.mean import MeanDensity
 from roundtrip.density.method import Method
 from roundtrip.density.proposals import Proposal
+from roundtrip.density.questions import Questions
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import (
@@ -36,7 +36,7 @@ MOST_REDRAWS = 20
 """How often samples outside of the range of fit are drawn again."""
 
 
-class Scoring:
+class Scoring(Questions):
     """Mixin of estimators with a `fitted_` density: densities, samples and codes in user units."""
 
     fitted_: FittedDensity
@@ -110,92 +110,13 @@ class Scoring:
             proposal.scale,
             proposal.df,
         )
-        rows = self.schema_.part_of_rows(self, X, context)
+        rows = part_of_rows(self.schema_, self, X, context)
         result = self.fitted_.density(rows, how, sigma=sigma, verbose=bool(self.verbose))
         if given is not None:
             result = result.given(self._density_of_given(rows, given, how, sigma))
         unseen = np.any(self.schema_.unseen(rows.x), axis=1)
         index = X.index if isinstance(X, pd.DataFrame) else None
         return replace(result.marked(unseen), index=index)
-
-    def _density_of_given(
-        self, rows: Rows, given: Sequence[Any], how: Method, sigma: float | None
-    ) -> DensityEstimate:
-        """Estimate the density of the given columns alone; that of no observed cell is 1."""
-        schema = self.schema_
-        if schema.form is None:
-            raise ValueError("given= is for tables, and these are images")
-        known = list(schema.described())
-        given = [given] if isinstance(given, str) else list(given)
-        unknown = [label for label in given if label not in known]
-        if unknown or not 0 < len(set(given)) < len(known):
-            raise ValueError(
-                f"given must name some, but not all, of the columns {known}, got {given!r}"
-            )
-        x = rows.x.clone()
-        schema.leave_out(x, [label for label in known if label not in given])
-        if bool(rows.x.isnan().eq(x.isnan()).all(dim=1).any()):
-            raise ValueError("rows have no observed cell beside those of the given columns")
-        seen = ~x.isnan().all(dim=1)
-        if not seen.any():
-            raise ValueError(f"no row has an observed cell in the given columns {given!r}")
-        part = self.fitted_.density(
-            Rows(x[seen], rows.context[seen]), how, sigma=sigma, verbose=bool(self.verbose)
-        )
-        return part.spread_over(seen.cpu().numpy())
-
-    def impute(
-        self,
-        X: Any,
-        *,
-        draws: int | None = None,
-        how: Literal["mean", "median"] = "mean",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> Any:
-        """Fill missing cells, given the observed cells of their row.
-
-        Observed cells stay as they are. Numbers become means or medians, categories the likeliest
-        level, and ordered categories the median level. Such values are too regular for further
-        statistics; several `draws` keep the spread and the dependence of the columns.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame
-            Rows like those of `fit`.
-        draws : int, default=None
-            Number of tables whose missing cells are drawn at random; None for one table of means.
-        how : {"mean", "median"}, default="mean"
-            What numbers become without `draws`.
-        random_state : int, numpy.random.RandomState or None, default=None
-            Seed of the draws. With None they differ between calls.
-
-        Returns
-        -------
-        table or list of tables
-            Tables like `X` without missing cells; a list of them if `draws` is given.
-        """
-        check_is_fitted(self)
-        check_choice("how", how, ("mean", "median"))
-        schema, prepared = self.schema_, self.fitted_.prepared
-        if schema.form is None or schema.context is not None:
-            raise ValueError("impute is for densities of tables without a context")
-        values = schema.checked_values(self, X)
-        x = schema.encoded(values).x.to(self.model_.device)
-        incomplete = x.isnan().any(dim=1)
-        rng = random_stream(random_state)
-        if draws is None:
-            seed = self.scoring_seed_
-            filled = [likely_cells(prepared, x[incomplete], how=how, seed=seed)]
-        else:
-            draws = check_integer("draws", draws, minimum=1)
-            seed = int(rng.randint(2**31 - 1))
-            filled = drawn_cells(prepared, x[incomplete], count=draws, seed=seed)
-        tables = []
-        for each in filled:
-            whole = x.clone()
-            whole[incomplete] = each
-            tables.append(schema.completed(values, whole, rng, like=X))
-        return tables[0] if draws is None else tables
 
     def score_samples(self, X: Any, *, context: Any = None) -> np.ndarray:
         """Estimate the log density of each row, in the units of `X`.
@@ -212,7 +133,10 @@ class Scoring:
         numpy.ndarray
             Log densities, `(rows,)` float64.
         """
-        return self.density(X, context=context).log_density
+        check_is_fitted(self)
+        rows = self.schema_.rows(self, X, context)
+        how = Method(tol=self.tol)
+        return self.fitted_.density(rows, how, verbose=bool(self.verbose)).log_density
 
     def score(self, X: Any, y: Any = None, *, context: Any = None) -> float:
         """Estimate the *mean* log density of the rows, not the sum, in the units of `X`.
@@ -364,11 +288,6 @@ class Scoring:
     def model_(self) -> RoundtripModel:
         """The model: networks, noise and prior, in scaled units."""
         return self.fitted_.model
-
-    @property
-    def schema_(self) -> Schema:
-        """Columns, scaling, context and image layout of the rows."""
-        return self.fitted_.schema
 
     @property
     def scoring_seed_(self) -> int:
