@@ -127,6 +127,12 @@ def test_imputed_tables_look_like_the_table(mixed):
         assert (each["visits"] % 1 == 0).all()
 
 
+def test_complete_tables_stay_as_they_are(mixed):
+    table = ORACLE.table(5, seed=0)
+    pd.testing.assert_frame_equal(mixed.impute(table), table)
+    assert len(mixed.impute(table, draws=3)) == 3
+
+
 def test_a_category_becomes_its_likeliest_level(mixed):
     tall = pd.DataFrame({
         "height": [182.0], "weight": [95.0], "colour": [None],

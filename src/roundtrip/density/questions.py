@@ -65,11 +65,14 @@ class Questions:
         x = schema.encoded(values).x.to(self.fitted_.model.device)
         incomplete = x.isnan().any(dim=1)
         rng = random_stream(random_state)
-        if draws is None:
+        if draws is not None:
+            draws = check_integer("draws", draws, minimum=1)
+        if not incomplete.any():
+            filled = [x[incomplete]] * (draws or 1)
+        elif draws is None:
             seed = self.fitted_.seed
             filled = [likely_cells(prepared, x[incomplete], how=how, seed=seed)]
         else:
-            draws = check_integer("draws", draws, minimum=1)
             seed = int(rng.randint(2**31 - 1))
             filled = drawn_cells(prepared, x[incomplete], count=draws, seed=seed)
         tables = []
