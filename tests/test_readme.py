@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from documents import run_blocks
 from typer.main import get_command
@@ -46,7 +47,12 @@ def test_code_runs():
     names = run_blocks(ROOT / "README.md", **FEW_ROWS)
     X = names["X"] = names["X"][:60]
     names |= {name: getattr(roundtrip, name) for name in roundtrip.__all__}
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"age": rng.normal(40, 9, 80), "job": ["a", "b"] * 40})
+    df["zip"] = [1, 2, 3, 4] * 20
     names |= {
+        "df": df,
+        "model": roundtrip.Roundtrip(max_epochs=1).fit(df),
         "roundtrip": roundtrip,
         "est": roundtrip.load("model.rt"),
         "MyNoise": roundtrip.Mixture,
@@ -58,7 +64,7 @@ def test_code_runs():
     }
     table = README.split("| task | code |")[1].split("\n\n")[0]
     codes = [code for code in re.findall(r"`([^`]+)`", table) if re.match(r"[\w.]+\(", code)]
-    assert len(codes) == 13
+    assert len(codes) == 18
     for code in codes:
         code = code.replace("max_time=60", "max_time=1")
         if "paper" in code:

@@ -207,8 +207,15 @@ def settled_proposal(
     request = SamplingRequest(
         prepared.model, bank, tol, DEFAULT_EVALUATIONS, seed, prepared.refines
     )
-    unusual = unusual_rows(prepared.model, x, bank)
-    kinds = [rows for rows in (unusual, ~unusual) if rows.any()]
-    mixtures = [sample_rows(request, x[rows], unusual=rows is unusual)[1] for rows in kinds]
-    order = torch.cat([rows.nonzero()[:, 0] for rows in kinds]).argsort()
-    return StudentMixture.joined(mixtures)[order]
+    of_parts = ~prepared.model.knows_pattern(x)
+    unusual = unusual_rows(prepared.model, x, bank) & ~of_parts
+    order, mixtures = [], []
+    for rows in (unusual, ~unusual & ~of_parts, of_parts):
+        if not rows.any():
+            continue
+        learns = rows is of_parts and prepared.scored_often
+        parts = prepared.part_encoder() if learns else None
+        one = replace(request, parts=parts, refines=request.refines and rows is not of_parts)
+        order.append(rows.nonzero()[:, 0])
+        mixtures.append(sample_rows(one, x[rows], unusual=rows is unusual)[1])
+    return StudentMixture.joined(mixtures)[torch.cat(order).argsort()]

@@ -35,12 +35,28 @@ class StudentMixture:
 
     @classmethod
     def joined(cls, mixtures: list["StudentMixture"]) -> "StudentMixture":
-        """Return the mixtures of all rows, one after the other."""
+        """Return the mixtures of all rows, one after the other.
+
+        Those with fewer components get copies of their last one, of weight zero.
+        """
+        most = max(mixture.weights.shape[1] for mixture in mixtures)
+        mixtures = [mixture._filled_up(most) for mixture in mixtures]
         weights, means, factors = (
             torch.cat([getattr(mixture, name) for mixture in mixtures])
             for name in ("weights", "means", "factors")
         )
         return cls(weights, means, factors, mixtures[0].df)
+
+    def _filled_up(self, components: int) -> "StudentMixture":
+        spare = components - self.weights.shape[1]
+        if not spare:
+            return self
+        return StudentMixture(
+            torch.cat([self.weights, torch.zeros_like(self.weights[:, :1].expand(-1, spare))], 1),
+            torch.cat([self.means, self.means[:, -1:].expand(-1, spare, -1)], 1),
+            torch.cat([self.factors, self.factors[:, -1:].expand(-1, spare, -1, -1)], 1),
+            self.df,
+        )
 
     def replaced(self, where: Tensor, others: "StudentMixture") -> "StudentMixture":
         """Return these mixtures with `others` in the rows marked by the mask `where`."""

@@ -62,6 +62,40 @@ class DensityEstimate:
     method: str
     index: pd.Index | None = None
 
+    def given(self, part: "DensityEstimate") -> "DensityEstimate":
+        """Return the conditional densities p(x_A | x_B) = p(x_A, x_B) / p(x_B).
+
+        Parameters
+        ----------
+        part : DensityEstimate
+            Estimates of p(x_B) by draws of their own, while these are of p(x_A, x_B).
+        """
+        return replace(
+            self,
+            log_density=self.log_density - part.log_density,
+            std_error=np.hypot(self.std_error, part.std_error),
+            ess=np.minimum(self.ess, part.ess),
+            pareto_k=np.fmax(self.pareto_k, part.pareto_k),
+            converged=self.converged & part.converged,
+            n_evaluations=self.n_evaluations + part.n_evaluations,
+        )
+
+    def spread_over(self, rows: np.ndarray) -> "DensityEstimate":
+        """Return these estimates at the places of a mask; at the others the density is 1.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray of shape (rows,)
+            Which rows the estimates are of.
+        """
+        exact = {"log_density": 0.0, "std_error": 0.0, "ess": np.inf, "pareto_k": -np.inf}
+        columns: dict[str, Any] = {}
+        for name, values in self._by_row().items():
+            fill = {"converged": True, "n_evaluations": 0, **exact}[name]
+            columns[name] = np.full(len(rows), fill, dtype=values.dtype)
+            columns[name][rows] = values
+        return DensityEstimate(**columns, method=self.method)
+
     def shifted(self, log_factor: float | np.ndarray) -> "DensityEstimate":
         """Return the estimate with densities multiplied by `exp(log_factor)`, one or per row."""
         return replace(self, log_density=self.log_density + log_factor)

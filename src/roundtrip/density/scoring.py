@@ -1,6 +1,7 @@
 """`Scoring`: density, score, sample and transform of fitted estimators."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -9,14 +10,15 @@ import pandas as pd
 import torch
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from roundtrip.data import Schema
 from roundtrip.data.kinds import Column
+from roundtrip.data.parts import part_of_rows
 from roundtrip.data.rounding import Rounding
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.mean import MeanDensity
 from roundtrip.density.method import Method
 from roundtrip.density.proposals import Proposal
+from roundtrip.density.questions import Questions
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import (
@@ -34,7 +36,7 @@ MOST_REDRAWS = 20
 """How often samples outside of the range of fit are drawn again."""
 
 
-class Scoring:
+class Scoring(Questions):
     """Mixin of estimators with a `fitted_` density: densities, samples and codes in user units."""
 
     fitted_: FittedDensity
@@ -53,13 +55,17 @@ class Scoring:
         max_evaluations: int | None = None,
         n_samples: int | None = None,
         sigma: float | None = None,
+        given: Sequence[Any] | None = None,
     ) -> DensityEstimate:
         """Estimate log densities with standard errors, in the units of `X`.
+
+        The density of a row is that of its observed cells. Columns that a DataFrame leaves out are
+        integrated out like missing cells.
 
         Parameters
         ----------
         X : array-like or DataFrame
-            Rows, `(rows, features)`, or images.
+            Rows, `(rows, features)`, or images. A DataFrame may have some of the columns only.
         context : array-like, default=None
             Context of each row, or one for all rows, if `fit` was given one. The densities are
             then conditional on it.
@@ -76,6 +82,9 @@ class Scoring:
             Draws per row (importance). None is the number of `proposal`.
         sigma : float, default=None
             Width of isotropic noise, in scaled units, to use instead of `sigma_`.
+        given : sequence, default=None
+            Labels of columns, or their numbers in an array, that the densities of the other columns
+            are conditional on: log p(other columns | given columns).
 
         Returns
         -------
@@ -101,8 +110,10 @@ class Scoring:
             proposal.scale,
             proposal.df,
         )
-        rows = self.schema_.rows(self, X, context)
+        rows = part_of_rows(self.schema_, self, X, context)
         result = self.fitted_.density(rows, how, sigma=sigma, verbose=bool(self.verbose))
+        if given is not None:
+            result = result.given(self._density_of_given(rows, given, how, sigma))
         unseen = np.any(self.schema_.unseen(rows.x), axis=1)
         index = X.index if isinstance(X, pd.DataFrame) else None
         return replace(result.marked(unseen), index=index)
@@ -122,7 +133,10 @@ class Scoring:
         numpy.ndarray
             Log densities, `(rows,)` float64.
         """
-        return self.density(X, context=context).log_density
+        check_is_fitted(self)
+        rows = self.schema_.rows(self, X, context)
+        how = Method(tol=self.tol)
+        return self.fitted_.density(rows, how, verbose=bool(self.verbose)).log_density
 
     def score(self, X: Any, y: Any = None, *, context: Any = None) -> float:
         """Estimate the *mean* log density of the rows, not the sum, in the units of `X`.
@@ -274,11 +288,6 @@ class Scoring:
     def model_(self) -> RoundtripModel:
         """The model: networks, noise and prior, in scaled units."""
         return self.fitted_.model
-
-    @property
-    def schema_(self) -> Schema:
-        """Columns, scaling, context and image layout of the rows."""
-        return self.fitted_.schema
 
     @property
     def scoring_seed_(self) -> int:

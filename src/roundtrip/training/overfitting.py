@@ -5,6 +5,9 @@ from roundtrip.exceptions import warn_user
 from roundtrip.training.data import FittingData
 from roundtrip.training.result import TrainingResult
 
+NO_TRIAL = 20.0
+"""Seconds of training from which on a user expects a result; shorter ones are trials."""
+
 LARGEST_GAP = 1.0
 """Nats per feature by which training rows may be more likely than held-out rows."""
 
@@ -45,7 +48,9 @@ def warn_of_overfitting(
             "close to a single Gaussian. If the columns are not, try a lower learning_rate or a "
             "narrower network"
         )
-    if trained and result.stopped_by == "max_time" and result.n_epochs and not result.best_epoch:
+    seconds = result.history.get("seconds", [0.0])[-1] if result.n_epochs else 0.0
+    cut_short = result.stopped_by == "max_time" and seconds >= NO_TRIAL
+    if trained and cut_short and not result.best_epoch:
         reasons.append(
             "training did not get ahead of the linear networks that it starts from within "
             "max_time, and these are kept: allow more time"

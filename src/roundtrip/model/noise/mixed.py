@@ -121,6 +121,16 @@ class MixedNoise(ObservationModel):
             [m.sample(part, rng) for m, part in zip(self.kinds, parts, strict=True)]
         )
 
+    def log_probabilities(self, outputs: Tensor) -> dict[int, Tensor]:
+        """Return log p(x_j = l | z) of the known levels of each category, by its place."""
+        found: dict[int, Tensor] = {}
+        for model, part in zip(self.kinds, outputs.split(self._sizes, dim=-1), strict=True):
+            if isinstance(model, CategoricalNoise):
+                found |= zip(self.columns.categories, model.log_probabilities(part), strict=True)
+            elif isinstance(model, OrdinalNoise):
+                found |= zip(self.columns.ordered, model.log_probabilities(part), strict=True)
+        return found
+
     def linear_outputs(self) -> LinearOutputs:
         """Return how G starts if it is linear.
 

@@ -1,0 +1,109 @@
+"""`Questions`: densities given some columns, and missing cells, of fitted estimators."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from roundtrip.data import Rows, Schema
+from roundtrip.data.parts import completed, leave_out
+from roundtrip.density.fitted import FittedDensity
+from roundtrip.density.imputation import drawn_cells, likely_cells
+from roundtrip.density.method import Method
+from roundtrip.density.result import DensityEstimate
+from roundtrip.parameters import check_choice, check_integer, random_stream
+
+
+class Questions:
+    """Mixin of estimators with a `fitted_` density: questions about parts of rows."""
+
+    fitted_: FittedDensity
+    verbose: int
+
+    @property
+    def schema_(self) -> Schema:
+        """Columns, scaling, context and image layout of the rows."""
+        return self.fitted_.schema
+
+    def impute(
+        self,
+        X: Any,
+        *,
+        draws: int | None = None,
+        how: Literal["mean", "median"] = "mean",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Any:
+        """Fill missing cells, given the observed cells of their row.
+
+        Observed cells stay as they are. Numbers become means or medians, categories the likeliest
+        level, and ordered categories the median level. Such values are too regular for further
+        statistics; several `draws` keep the spread and the dependence of the columns.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            Rows like those of `fit`.
+        draws : int, default=None
+            Number of tables whose missing cells are drawn at random; None for one table of means.
+        how : {"mean", "median"}, default="mean"
+            What numbers become without `draws`.
+        random_state : int, numpy.random.RandomState or None, default=None
+            Seed of the draws. With None they differ between calls.
+
+        Returns
+        -------
+        table or list of tables
+            Tables like `X` without missing cells; a list of them if `draws` is given.
+        """
+        check_is_fitted(self)
+        check_choice("how", how, ("mean", "median"))
+        schema, prepared = self.schema_, self.fitted_.prepared
+        if schema.form is None or schema.context is not None:
+            raise ValueError("impute is for densities of tables without a context")
+        values = schema.checked_values(self, X)
+        x = schema.encoded(values).x.to(self.fitted_.model.device)
+        incomplete = x.isnan().any(dim=1)
+        rng = random_stream(random_state)
+        if draws is not None:
+            draws = check_integer("draws", draws, minimum=1)
+        if not incomplete.any():
+            filled = [x[incomplete]] * (draws or 1)
+        elif draws is None:
+            seed = self.fitted_.seed
+            filled = [likely_cells(prepared, x[incomplete], how=how, seed=seed)]
+        else:
+            seed = int(rng.randint(2**31 - 1))
+            filled = drawn_cells(prepared, x[incomplete], count=draws, seed=seed)
+        tables = []
+        for each in filled:
+            whole = x.clone()
+            whole[incomplete] = each
+            tables.append(completed(schema, values, whole, rng, like=X))
+        return tables[0] if draws is None else tables
+
+    def _density_of_given(
+        self, rows: Rows, given: Sequence[Any], how: Method, sigma: float | None
+    ) -> DensityEstimate:
+        """Estimate the density of the given columns alone; that of no observed cell is 1."""
+        schema = self.schema_
+        if schema.form is None:
+            raise ValueError("given= is for tables, and these are images")
+        known = list(schema.described())
+        given = [given] if isinstance(given, str) else list(given)
+        unknown = [label for label in given if label not in known]
+        if unknown or not 0 < len(set(given)) < len(known):
+            raise ValueError(
+                f"given must name some, but not all, of the columns {known}, got {given!r}"
+            )
+        x = rows.x.clone()
+        leave_out(schema, x, [label for label in known if label not in given])
+        if bool(rows.x.isnan().eq(x.isnan()).all(dim=1).any()):
+            raise ValueError("rows have no observed cell beside those of the given columns")
+        seen = ~x.isnan().all(dim=1)
+        if not seen.any():
+            raise ValueError(f"no row has an observed cell in the given columns {given!r}")
+        part = self.fitted_.density(
+            Rows(x[seen], rows.context[seen]), how, sigma=sigma, verbose=bool(self.verbose)
+        )
+        return part.spread_over(seen.cpu().numpy())
