@@ -337,7 +337,7 @@ class Roundtrip(
         result = fitted.result
         warn_of_concentration(fitted.model, data, schema, seeds["validation"])
         if options.max_epochs == "auto" and previous is None:
-            warn_of_overfitting(result, data, schema, trained=fitted.trained)
+            warn_of_overfitting(result, data, trained=fitted.trained)
         self.options_ = replace(
             options,
             latent_dim=fitted.model.latent_dim,

@@ -1,6 +1,5 @@
 """A warning for fits that learnt little, or that overfit the training rows."""
 
-from roundtrip.data import Schema
 from roundtrip.exceptions import warn_user
 from roundtrip.training.data import FittingData
 from roundtrip.training.result import TrainingResult
@@ -15,9 +14,7 @@ FEWEST_ROWS = 10
 """With fewer rows, held-out rows can't tell how good a fit is."""
 
 
-def warn_of_overfitting(
-    result: TrainingResult, data: FittingData, schema: Schema, *, trained: bool = True
-) -> None:
+def warn_of_overfitting(result: TrainingResult, data: FittingData, *, trained: bool = True) -> None:
     """Issue one warning with all reasons why a fit is unreliable, if there are any.
 
     Parameters
@@ -26,8 +23,6 @@ def warn_of_overfitting(
         The course of training, by likelihood.
     data : FittingData
         Training and validation rows.
-    schema : Schema
-        Scaling of the rows.
     trained : bool, default=True
         Whether the networks were trained; otherwise no training was better than linear networks.
     """
