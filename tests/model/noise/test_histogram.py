@@ -49,3 +49,12 @@ def test_small_tables_have_boxes_between_quantiles():
     values = np.arange(FEWEST_ROWS - 1.0)
     widths = np.diff(box_edges(values, 32))
     assert widths.max() - widths.min() <= 1
+
+
+def test_continuous_columns_have_boxes_between_quantiles():
+    rng = np.random.default_rng(3)
+    for values in (rng.normal(size=18_000), rng.exponential(size=18_000), rng.random(18_000)):
+        mass, _ = np.histogram(values, box_edges(values, 32))
+        assert mass.max() - mass.min() <= 2
+    mass, _ = np.histogram(spiky(18_000, rng), box_edges(spiky(18_000, rng), 8))
+    assert mass.max() > 10_000  # most rows in one box

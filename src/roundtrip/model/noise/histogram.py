@@ -13,6 +13,11 @@ FEWEST_ROWS = 5_000
 """With fewer rows boxes start between quantiles: single bins would follow chance."""
 
 
+LEAST_GAIN = 0.08
+"""Nats per value by which the likeliest histogram must be ahead of quantiles. On continuous columns
+its bins follow chance, which gains some 0.05 nats; spikes gain more."""
+
+
 def box_edges(values: np.ndarray, boxes: int) -> np.ndarray:
     """Return the edges of neighbouring boxes for a column, `(boxes + 1,)` in ascending order.
 
@@ -21,10 +26,13 @@ def box_edges(values: np.ndarray, boxes: int) -> np.ndarray:
     >>> box_edges(np.arange(9.0), 4).tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
-    if len(values) >= FEWEST_ROWS and boxes > 1:
-        return likely_edges(values, boxes)
     levels = torch.linspace(0, 1, boxes + 1, dtype=torch.float64)
-    return np.sort(values)[(levels * (len(values) - 1)).round().long().numpy()]
+    quantiles = np.sort(values)[(levels * (len(values) - 1)).round().long().numpy()]
+    if len(values) < FEWEST_ROWS or boxes < 2:
+        return quantiles
+    likely = likely_edges(values, boxes)
+    gain = _of_histogram(values, likely) - _of_histogram(values, quantiles)
+    return likely if gain > LEAST_GAIN * len(values) else quantiles
 
 
 def likely_edges(values: np.ndarray, bins: int) -> np.ndarray:
@@ -106,3 +114,11 @@ def _merged(edges: np.ndarray, mass: np.ndarray, bins: int) -> np.ndarray:
 
 def _log_likelihood(mass: float, width: float) -> float:
     return mass * math.log(mass / width) if mass > 0 else 0.0
+
+
+def _of_histogram(values: np.ndarray, edges: np.ndarray) -> float:
+    """Return the log likelihood of the histogram of the values with these edges."""
+    edges = np.unique(edges)
+    mass = np.histogram(values, edges)[0] if len(edges) > 1 else []
+    pairs = zip(mass, np.diff(edges), strict=True)
+    return float(sum(_log_likelihood(float(each), width) for each, width in pairs))
