@@ -119,6 +119,7 @@ def _log_likelihood(mass: float, width: float) -> float:
 def _of_histogram(values: np.ndarray, edges: np.ndarray) -> float:
     """Return the log likelihood of the histogram of the values with these edges."""
     edges = np.unique(edges)
-    mass = np.histogram(values, edges)[0] if len(edges) > 1 else []
-    pairs = zip(mass, np.diff(edges), strict=True)
+    if len(edges) == 1:
+        return 0.0
+    pairs = zip(np.histogram(values, edges)[0], np.diff(edges), strict=True)
     return float(sum(_log_likelihood(float(each), width) for each, width in pairs))
