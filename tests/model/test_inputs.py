@@ -80,3 +80,14 @@ def test_rows_get_the_missing_cells_of_training_rows():
     assert 0.05 < both < 0.16
     assert inputs.known_pattern(x).all()
     assert not inputs.known_pattern(torch.tensor([[0.0, 0.0, torch.nan]])).any()
+
+
+def test_generated_rows_miss_the_cells_that_their_indicators_say():
+    flag = Levels(2, ordered=False, reserved=0.0, frequencies=(0.7, 0.3))
+    inputs = RowInputs(Columns((None, flag), (True, False), indicators=((0, 1),)))
+    training = torch.zeros(600, 2)
+    training[::3, 0] = torch.nan
+    inputs.learn_patterns(training)
+    x = torch.stack([torch.ones(200), torch.arange(200) % 2], dim=1)
+    found = inputs.as_observed(x, torch.Generator().manual_seed(0))
+    assert torch.equal(found[:, 0].isnan(), found[:, 1] == 1)
