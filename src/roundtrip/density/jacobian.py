@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.func import jvp, vmap
 
 from roundtrip.model.core import RoundtripModel, dtype_of
+from roundtrip.model.networks import Linear, plain_products
 
 NUMBERS_PER_CALL = 2**22
 
@@ -32,13 +33,14 @@ def generator_jacobian(model: RoundtripModel, z: Tensor) -> tuple[Tensor, Tensor
         return generated, column
 
     directions = torch.eye(model.latent_dim, dtype=z.dtype, device=z.device)
-    generated, columns = vmap(along)(directions)
+    with plain_products():
+        generated, columns = vmap(along)(directions)
     return generated[0], columns.movedim(0, -1)
 
 
 def _is_leaky_mlp(network: nn.Module) -> TypeGuard[nn.Sequential]:
     return type(network) is nn.Sequential and all(
-        type(layer) in (nn.Linear, nn.LeakyReLU) for layer in network
+        type(layer) in (nn.Linear, Linear, nn.LeakyReLU) for layer in network
     )
 
 

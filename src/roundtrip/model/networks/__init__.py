@@ -5,6 +5,7 @@ from roundtrip.model.networks.conv import Conv, ConvDiscriminator, ConvEncoder, 
 from roundtrip.model.networks.discriminator import discriminator
 from roundtrip.model.networks.hidden import hidden_weights
 from roundtrip.model.networks.mlp import MLP, mlp
+from roundtrip.model.networks.products import Linear, plain_products
 from roundtrip.model.networks.residual import Residual, ResidualMLP
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "ConvEncoder",
     "ConvGenerator",
     "ImageShape",
+    "Linear",
     "Network",
     "Residual",
     "ResidualMLP",
@@ -21,4 +23,5 @@ __all__ = [
     "discriminator",
     "hidden_weights",
     "mlp",
+    "plain_products",
 ]

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from roundtrip.model.networks.base import Network, Sizes
 from roundtrip.model.networks.layers import linear
+from roundtrip.model.networks.products import Linear
 from roundtrip.parameters import check_integer
 
 
@@ -126,6 +127,6 @@ class ResidualMLP(nn.Module):
         return outputs
 
 
-def _zero(layer: nn.Linear) -> nn.Linear:
+def _zero(layer: Linear) -> Linear:
     nn.init.zeros_(layer.weight)
     return layer
