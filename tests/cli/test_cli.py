@@ -188,7 +188,7 @@ def test_fit_goes_on_from_a_checkpoint(here, tmp_path):
 def test_fit_uses_the_chosen_columns(here, fitted):
     run("fit", "text.csv", "-o", "new.rt", "--columns", "b, a")
     pd.testing.assert_frame_equal(
-        fitted[0][1], pd.DataFrame({"b": [2.0, 4.0], "a": [1.0, 3.0]}), check_column_type=False
+        fitted[0][1], pd.DataFrame({"b": [2, 4], "a": [1, 3]}), check_column_type=False
     )
 
 

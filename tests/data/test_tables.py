@@ -86,9 +86,14 @@ def test_formats_hold_what_their_names_say(tmp_path, suffix):
 def test_text_with_and_without_a_header(write, name, text, names, rows):
     table = read_table(write(name, text))
     np.testing.assert_array_equal(np.asarray(table), np.array(rows, dtype=float))
-    assert np.asarray(table).dtype == np.float64
+    assert np.asarray(table).dtype.kind in "if"
     assert (list(table.columns) if names else None) == names
     assert isinstance(table, pd.DataFrame) == (names is not None)
+
+
+def test_whole_numbers_stay_whole(write):
+    table = read_table(write("t.csv", "year,height,empty\n2007,1.5,\n2008,2,\n"))
+    assert [type.kind for type in table.dtypes] == ["i", "f", "f"]
 
 
 def test_types_are_those_of_the_whole_file_not_of_its_beginning(write):

@@ -30,7 +30,7 @@ def check_channels(X: Any) -> None:
     if getattr(X, "ndim", None) == 3:
         raise ValueError(
             f"Found array with dim 3, {tuple(X.shape)}: for images of one colour, add a channel, "
-            "X[..., None]"
+            "X[..., None]; values are numbers from 0 to 1 or whole numbers of type uint8"
         )
 
 

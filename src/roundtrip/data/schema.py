@@ -360,7 +360,7 @@ class Schema:
         return self.scaling.undo(x.double().cpu().numpy())
 
     def outside(self, x: Tensor) -> Tensor:
-        """Return which rows in scaled units leave the range of fit in a rounded column, `(rows,)`.
+        """Return which cells of rounded columns leave the range of fit, `(rows, features)`.
 
         Parameters
         ----------
@@ -372,12 +372,12 @@ class Schema:
         Tensor
             A mask.
         """
-        rows = np.zeros(len(x), dtype=bool)
+        cells = np.zeros(x.shape, dtype=bool)
         # Cells that a sample leaves out may be anywhere.
         columns = without_indicators(self.values(x), self.indicated).T
-        for column, values in zip(self.rounding, columns, strict=False):
-            rows |= column.outside(values)
-        return torch.from_numpy(rows).to(x.device)
+        for place, (column, values) in enumerate(zip(self.rounding, columns, strict=False)):
+            cells[:, place] = column.outside(values)
+        return torch.from_numpy(cells).to(x.device)
 
     def table(self, x: Tensor, rng: np.random.RandomState | None = None) -> Any:
         """Convert rows in scaled units to the form of fit's X.

@@ -79,7 +79,7 @@ def read_table(
 
     def read(path: Path, suffix: str) -> Table:
         table = _checked(_read(path, suffix, text), columns, without)
-        return _with_floats(table) if suffix in TEXT_SUFFIXES else table
+        return _with_empty_as_floats(table) if suffix in TEXT_SUFFIXES else table
 
     return _reading(path, read)
 
@@ -273,12 +273,12 @@ def _checked(table: Table, columns: Sequence[str] | None, without: Sequence[str]
     return table if as_it_is else table.astype(np.float64)
 
 
-def _with_floats(table: Table) -> Table:
-    """Return a table with float64 instead of whole numbers, and for columns without any value."""
+def _with_empty_as_floats(table: Table) -> Table:
+    """Return a table with float64 for columns without any value, which text leaves open."""
     if not isinstance(table, pd.DataFrame):
         return table
-    numbers = [n for n, x in table.items() if x.dtype.kind in "iuf" or x.isna().all()]
-    return table.astype(dict.fromkeys(numbers, np.float64))
+    empty = [name for name, column in table.items() if column.isna().all()]
+    return table.astype(dict.fromkeys(empty, np.float64))
 
 
 def _select(frame: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:

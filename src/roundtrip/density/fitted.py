@@ -17,6 +17,9 @@ from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
 
+MOST_REDRAWS = 20
+"""How often samples outside of the range of fit are drawn again."""
+
 
 class FittedDensity:
     """Log densities, samples and codes of checked rows.
@@ -60,15 +63,51 @@ class FittedDensity:
         log_det = self.schema.log_det if complete else self.schema.log_dets(rows.x).mean()
         return replace(result, mean=result.mean + float(log_det))
 
-    def sample(self, context: Tensor, rng: np.random.RandomState) -> Tensor:
-        """Draw one x per row of `context`, `(rows, features)` in scaled units."""
-        z = self.model.prior.sample(len(context), rng)
+    def sample(
+        self,
+        context: Tensor,
+        rng: np.random.RandomState,
+        *,
+        outside: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """Draw one x per row of `context`, `(rows, features)` in scaled units.
+
+        Cells that `outside` marks, given `(rows, features)`, are drawn again. Given z the features
+        are independent, so that the other cells of the row may stay. Rows whose z leads outside
+        again and again are drawn anew.
+        """
+        context = context.to(self.model.device)
+        x = context.new_empty((len(context), self.schema.features), dtype=torch.float64)
+        rows = torch.arange(len(context), device=x.device)
+        for _ in range(MOST_REDRAWS if outside else 1):
+            x[rows] = self._sample(context[rows], rng, outside).double()
+            if outside is None or not (left := outside(x[rows]).any(dim=1)).any():
+                break
+            rows = rows[left]
+        return x
+
+    def _sample(
+        self,
+        context: Tensor,
+        rng: np.random.RandomState,
+        outside: Callable[[Tensor], Tensor] | None,
+    ) -> Tensor:
+        z = self.model.prior.sample(len(context), rng).to(self.model.device)
         noise_rng = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
 
         def draw(z: Tensor, context: Tensor) -> Tensor:
             return self.model.noise.sample(self.model.decode(z, context), noise_rng)
 
-        return self._in_blocks(draw, z, context, EVALUATIONS_PER_CALL)
+        x = self._in_blocks(draw, z, context, EVALUATIONS_PER_CALL)
+        for _ in range(MOST_REDRAWS if outside else 0):
+            assert outside is not None
+            cells = outside(x)
+            rows = cells.any(dim=1)
+            if not rows.any():
+                break
+            again = self._in_blocks(draw, z[rows], context[rows], EVALUATIONS_PER_CALL)
+            x[rows] = torch.where(cells[rows], again, x[rows])
+        return x
 
     def encode(self, rows: Rows) -> Tensor:
         """Return H(x), `(rows, latent_dim)`; missing cells count as means."""

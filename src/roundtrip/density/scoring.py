@@ -32,9 +32,6 @@ from roundtrip.parameters import (
 MEAN_TOL = 0.01
 """Standard error of a mean log density, in nats, unless told otherwise."""
 
-MOST_REDRAWS = 20
-"""How often samples outside of the range of fit are drawn again."""
-
 
 class Scoring(Questions):
     """Mixin of estimators with a `fitted_` density: densities, samples and codes in user units."""
@@ -200,10 +197,10 @@ class Scoring(Questions):
     ) -> Any:
         """Draw rows from the fitted density, like the `X` of `fit`.
 
-        Values of rounded columns are rounded and stay in the range of `fit`: rows outside are drawn
-        again. In partly rounded columns (`rounding_`), as many values are rounded as there were in
-        `fit`. The table is of the library of `X`, and its columns have the same types and levels.
-        Cells are missing only if `missing` is "model".
+        Values of rounded columns are rounded and stay in the range of `fit`: values outside are
+        drawn again, given the same z. In partly rounded columns (`rounding_`), as many values are
+        rounded as there were in `fit`. The table is of the library of `X`, and its columns have the
+        same types and levels. Cells are missing only if `missing` is "model".
 
         Parameters
         ----------
@@ -227,15 +224,10 @@ class Scoring(Questions):
         check_choice("rounded", rounded, (True, False))
         contexts = self.schema_.encoded_context(context, n_samples)
         rng = random_stream(random_state)
-        x = self.fitted_.sample(contexts, rng)
         if not rounded:
-            return self.schema_.table(x)
-        for _ in range(MOST_REDRAWS):
-            outside = self.schema_.outside(x)
-            if not outside.any():
-                break
-            # Cut off at the ends of the range, they would pile up there.
-            x[outside] = self.fitted_.sample(contexts[outside.to(contexts.device)], rng)
+            return self.schema_.table(self.fitted_.sample(contexts, rng))
+        # Cut off at the ends of the range, values outside would pile up there.
+        x = self.fitted_.sample(contexts, rng, outside=self.schema_.outside)
         return self.schema_.table(x, rng)
 
     def transform(self, X: Any, *, context: Any = None) -> np.ndarray:

@@ -130,6 +130,8 @@ class TrainingProgress:
         trace: TracebackType | None,
     ) -> None:
         if self._live:
+            if error is None:
+                self._bar.update(self._task, completed=self._span[1])
             self._live.stop()
             if not self._live.console.is_terminal:
                 self._live.console.print()  # rich ends the last line only on a terminal

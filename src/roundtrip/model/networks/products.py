@@ -53,7 +53,7 @@ class Linear(nn.Linear):
             return linear(x, self.weight, self.bias)
         if not torch.is_grad_enabled():
             return _product(x, self.weight, self.bias)
-        # Only training needs the derivatives in the weights, which `_DifferentiableProduct` computes.
+        # Only training needs the derivatives in the weights, which are computed in any case.
         if not self.training or min(self.in_features, self.out_features) < TRAINED_WIDTH:
             return linear(x, self.weight, self.bias)
         product: Tensor = _DifferentiableProduct.apply(x, self.weight, self.bias)
