@@ -1,7 +1,6 @@
 """`RoundtripClassifier`: Bayes' rule with class-conditional densities."""
 
 import copy
-import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
@@ -24,7 +23,7 @@ from roundtrip.data.checks import has_only_numbers, naming_bad_cells, unchanged_
 from roundtrip.data.context import check_label
 from roundtrip.data.images import are_images, check_channels
 from roundtrip.data.tags import TakesAnyCells
-from roundtrip.density import DensityWarning, Method
+from roundtrip.density import Method
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.class_posterior import ClassPosterior, log_joint
 from roundtrip.density.rough import rough_log_density
@@ -227,14 +226,13 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             for place, context in enumerate(contexts):
                 among = wanted[:, place]
                 if among.any():
-                    with warnings.catch_warnings():
-                        # The density of a class that the row does not belong to need not converge.
-                        warnings.simplefilter("ignore", DensityWarning)
-                        result = fitted.density(
-                            rows[torch.from_numpy(among)].given(context),
-                            method,
-                            verbose=bool(self.estimator_.verbose),
-                        )
+                    # The density of a class that the row does not belong to need not converge.
+                    result = fitted.density(
+                        rows[torch.from_numpy(among)].given(context),
+                        method,
+                        verbose=bool(self.estimator_.verbose),
+                        warn=False,
+                    )
                     log_density[among, place] = result.log_density
                     error[among, place] = result.std_error
                     converged[among, place] = result.converged
