@@ -19,9 +19,16 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from roundtrip.data import Rows
-from roundtrip.data.checks import has_only_numbers, naming_bad_cells, unchanged_if_it_fails
+from roundtrip.data.checks import (
+    has_only_numbers,
+    naming_bad_cells,
+    remember_labels,
+    unchanged_if_it_fails,
+)
 from roundtrip.data.context import check_label
 from roundtrip.data.images import are_images, check_channels
+from roundtrip.data.libraries import as_frame
+from roundtrip.data.masked import check_unmasked
 from roundtrip.data.tags import TakesAnyCells
 from roundtrip.density import Method
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
@@ -106,6 +113,7 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             return self._fit(X, y, max_time)
 
     def _fit(self, X: Any, y: Any, max_time: float | None) -> Self:
+        check_unmasked("y", y)
         if are_images(X):
             X, y = np.asarray(X), column_or_1d(y)
             check_consistent_length(X, y)
@@ -116,6 +124,8 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             check_consistent_length(X, y)
         else:
             check_channels(X)
+            _, frame = as_frame(X)
+            remember_labels(self, None if frame is None else list(frame.columns))
             with naming_bad_cells(X):
                 X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
