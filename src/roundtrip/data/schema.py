@@ -9,6 +9,7 @@ from torch import Tensor
 
 from roundtrip.data.checks import check_names, checked_table, remember_labels
 from roundtrip.data.context import Context
+from roundtrip.data.copies import groups_of_copies
 from roundtrip.data.images import ImageLayout, are_images, check_channels
 from roundtrip.data.inference import check_overrides
 from roundtrip.data.kinds import CategoryColumn, Column
@@ -250,6 +251,13 @@ class Schema:
     def scaled_resolution(self) -> np.ndarray:
         """Rounding steps in scaled units, `(features,)`."""
         return self.resolution / self.scaling.scale
+
+    def copies(self, x: Tensor) -> np.ndarray | None:
+        """Return for each row in scaled units its group of copies, None if there are few copies."""
+        if self.images is not None:
+            return None
+        steps = np.where(self.is_category, np.nan, self.scaled_resolution)
+        return groups_of_copies(x.cpu().numpy(), steps)
 
     def spread_widths(self, x: Tensor) -> Tensor:
         """Return the widths over which fitting spreads the values of rows, in scaled units.
