@@ -1,7 +1,6 @@
 """`RoundtripClassifier`: Bayes' rule with class-conditional densities."""
 
 import copy
-import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
@@ -20,11 +19,18 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from roundtrip.data import Rows
-from roundtrip.data.checks import has_only_numbers, naming_bad_cells, unchanged_if_it_fails
+from roundtrip.data.checks import (
+    has_only_numbers,
+    naming_bad_cells,
+    remember_labels,
+    unchanged_if_it_fails,
+)
 from roundtrip.data.context import check_label
 from roundtrip.data.images import are_images, check_channels
+from roundtrip.data.libraries import as_frame
+from roundtrip.data.masked import check_unmasked
 from roundtrip.data.tags import TakesAnyCells
-from roundtrip.density import DensityWarning, Method
+from roundtrip.density import Method
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.class_posterior import ClassPosterior, log_joint
 from roundtrip.density.rough import rough_log_density
@@ -107,6 +113,7 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             return self._fit(X, y, max_time)
 
     def _fit(self, X: Any, y: Any, max_time: float | None) -> Self:
+        check_unmasked("y", y)
         if are_images(X):
             X, y = np.asarray(X), column_or_1d(y)
             check_consistent_length(X, y)
@@ -117,6 +124,8 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             check_consistent_length(X, y)
         else:
             check_channels(X)
+            _, frame = as_frame(X)
+            remember_labels(self, None if frame is None else list(frame.columns))
             with naming_bad_cells(X):
                 X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -227,14 +236,13 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             for place, context in enumerate(contexts):
                 among = wanted[:, place]
                 if among.any():
-                    with warnings.catch_warnings():
-                        # The density of a class that the row does not belong to need not converge.
-                        warnings.simplefilter("ignore", DensityWarning)
-                        result = fitted.density(
-                            rows[torch.from_numpy(among)].given(context),
-                            method,
-                            verbose=bool(self.estimator_.verbose),
-                        )
+                    # The density of a class that the row does not belong to need not converge.
+                    result = fitted.density(
+                        rows[torch.from_numpy(among)].given(context),
+                        method,
+                        verbose=bool(self.estimator_.verbose),
+                        warn=False,
+                    )
                     log_density[among, place] = result.log_density
                     error[among, place] = result.std_error
                     converged[among, place] = result.converged

@@ -228,6 +228,41 @@ def truncated(name):
     return create
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+@pytest.mark.parametrize("header", ["a\n", "\n\na\n", ""])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])
+def test_an_empty_line_of_a_single_column_is_a_missing_cell(write, suffix, header, end):
+    table = read_table(write(f"t{suffix}", header + "1\n2\n\n\n3" + end))
+    np.testing.assert_array_equal(np.asarray(table).ravel(), [1, 2, np.nan, np.nan, 3])
+    text = read_table(write(f"t{suffix}", 'a\nx\n\ny\n""\n' + end))
+    assert [isinstance(cell, str) for cell in text["a"]] == [True, False, True, False]
+
+
+def test_missing_cells_of_a_single_column_survive_a_file(tmp_path):
+    frame = pd.DataFrame({"a": [np.nan, 1.0, np.nan]})
+    write_table(frame, tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.csv"), frame)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2019,2020\n1,2\n3,4\n", "0,1,2\n5.5,6,7\n7,3,9\n", "7,3\n0.5,0.1\n0.3,0.2\n"],
+    ids=["years", "numbered", "whole"],
+)
+def test_a_header_of_numbers_is_read_as_a_row_with_a_warning(write, text):
+    path = write("t.csv", text)
+    first = text.partition("\n")[0].replace(",", ", ")
+    with pytest.warns(UserWarning, match=f"{path}: its first row, {first}, looks like a header"):
+        assert len(read_table(path)) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["1,2,3\n2,3,1\n3,1,2\n", "2019,2020\n2020,2021\n2018,2020\n", "1.5,2\n3,4\n5,6\n"]
+)
+def test_rows_of_numbers_are_no_headers(write, text):
+    assert len(read_table(write("t.csv", text))) == 3
+
+
 def archive_of_text(path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("hello.txt", "hello")

@@ -2,17 +2,15 @@
 
 import copy
 import time
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
 from roundtrip.baselines.base import DensityBaseline
 from roundtrip.baselines.budget import Budget
 from roundtrip.parameters import check_choice, check_integer, check_number, is_sequence
+from roundtrip.training.em import MixtureByEM
 
 DEFAULT_COMPONENTS = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -127,9 +125,9 @@ class GaussianMixtureBaseline(DensityBaseline):
 
     def _fit_one(
         self, number: int, training: np.ndarray, seed: int, budget: Budget
-    ) -> tuple[GaussianMixture, float]:
+    ) -> tuple[MixtureByEM, float]:
         """Fit a mixture; return it and the seconds of the first call (k-means and first steps)."""
-        mixture = GaussianMixture(
+        mixture = MixtureByEM(
             number,
             covariance_type=self.covariance_type,
             reg_covar=self.reg_covar,
@@ -140,13 +138,11 @@ class GaussianMixtureBaseline(DensityBaseline):
         while True:
             start = time.perf_counter()
             mixture.max_iter = min(STEPS_PER_CALL, self.max_iter - steps)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # more steps follow
-                mixture.fit(training)
+            mixture.fit(training)
             seconds = time.perf_counter() - start
             first = first or seconds
             steps += mixture.n_iter_
-            if mixture.converged_ or steps >= self.max_iter or budget.left < seconds:
+            if mixture.has_settled or steps >= self.max_iter or budget.left < seconds:
                 mixture.n_iter_ = steps  # the total of all calls
                 return mixture, first
 

@@ -23,6 +23,7 @@ from roundtrip.cli.app import (
     write,
 )
 from roundtrip.cli.facts import density_facts, detector_facts, print_facts, readable
+from roundtrip.cli.rescue import saved
 from roundtrip.io.atomic import check_writable
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def fit(
         detector = RoundtripDetector(
             columns=kinds or None, device=device, random_state=seed, verbose=0 if quiet else 1
         ).fit(table)
-        detector.set_params(verbose=0).save(output)
+        output = saved(detector.set_params(verbose=0), output)
         if not quiet:
             print_facts({"rows": len(table), **detector_facts(detector), "model": str(output)})
         return
@@ -178,7 +179,8 @@ def fit(
     paper = Roundtrip.paper_images if are_images(table) else Roundtrip.paper
     estimator = (paper() if preset == "paper" else Roundtrip()).set_params(**settings)
     estimator.fit(table, context=conditions, max_time=max_time, checkpoint=checkpoint)
-    estimator.set_params(verbose=0).save(output)  # bars are for this command, not for the file
+    # Bars are for this command, not for the file.
+    output = saved(estimator.set_params(verbose=0), output)
     if not quiet:
         print_facts({"rows": len(table), **density_facts(estimator), "model": str(output)})
 

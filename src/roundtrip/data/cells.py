@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+LARGEST_EXACT, FEWEST_VALUES = 2**53, 100_000
+"""float64 holds whole numbers up to the first exactly. A range of larger ones, which it rounds,
+needs so many different numbers of float64."""
+
 SHOWN_LENGTH = 40
 """Longest text of a cell in a message."""
 
@@ -46,6 +50,35 @@ def type_name(value: Any) -> str:
 def is_missing(value: Any) -> bool:
     """Whether a cell is None, NaN, NaT or pandas.NA."""
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
+def check_whole_numbers(values: Any) -> None:
+    """Raise `ValueError` for a column of whole numbers so large that float64 can't tell them apart.
+
+    Parameters
+    ----------
+    values : array-like
+        The cells that are not missing. Columns of other numbers are fine.
+
+    Examples
+    --------
+    >>> check_whole_numbers(np.array([2**60, 2**60 + 10**9]))
+    """
+    try:
+        low, high = np.min(values), np.max(values)
+    except (TypeError, ValueError):  # no numbers, or none at all
+        return
+    if not isinstance(low, numbers.Integral) or not isinstance(high, numbers.Integral):
+        return
+    low, high = int(low), int(high)
+    largest = max(abs(low), abs(high))
+    if largest <= LARGEST_EXACT or high - low >= FEWEST_VALUES * np.spacing(float(largest)):
+        return
+    if any(int(float(value)) != value for value in map(int, values)):
+        raise ValueError(
+            f"float64 can't tell its whole numbers, from {low} to {high}, apart; subtract a "
+            "constant from them, or make them a category"
+        )
 
 
 def numbers_of(cells: pd.Series) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Validation of the user's tables, with errors that name columns, rows and values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from roundtrip.data.libraries import as_frame
+from roundtrip.data.masked import unmasked
 
 SHOWN = 10
 """Largest number of columns that a message names."""
@@ -38,12 +39,16 @@ def checked_table(estimator: Any, X: Any, **settings: Any) -> np.ndarray:
     >>> checked_table(BaseEstimator(), pd.DataFrame({"a": [1, 2], "b": [3, 4]})).dtype
     dtype('float64')
     """
+    X = unmasked(X)
     _, frame = as_frame(X)
     X = X if frame is None else frame
     if frame is not None and frame.shape[1] == 0:
         raise ValueError("the table has no columns")
-    if frame is not None and not settings.get("reset", True):
+    if settings.get("reset", True):
+        remember_labels(estimator, None if frame is None else list(frame.columns))
+    elif frame is not None:
         check_names(estimator, frame)
+        check_labels(estimator, frame)
     with naming_bad_cells(X, missing=settings.get("ensure_all_finite") == "allow-nan"):
         return validate_data(estimator, X, dtype=np.float64, order="C", **settings)
 
@@ -89,6 +94,7 @@ def has_only_numbers(X: Any) -> bool:
     (True, False)
     """
     _, frame = as_frame(X)
+    X = unmasked(X)
     if frame is not None:
         return all(
             column.dtype.kind in "iufc" and not column.isna().any() for _, column in frame.items()
@@ -116,6 +122,37 @@ def check_names(estimator: Any, X: pd.DataFrame) -> None:
         validate_data(estimator, X, reset=False, skip_check_array=True)
     except ValueError as error:  # scikit-learn's message follows ours
         raise ValueError(f"{listed}\n{error}") from error
+
+
+def remember_labels(estimator: Any, labels: Sequence[Any] | None) -> None:
+    """Keep the labels of the columns of fit, None for an array, for `check_labels`."""
+    estimator._labels_in = labels
+
+
+def check_labels(estimator: Any, X: pd.DataFrame) -> None:
+    """Raise `ValueError` for other labels than in fit that scikit-learn, as not text, ignores.
+
+    Columns without labels, which pandas numbers 0, 1, ..., may follow any others.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> fitted = SimpleNamespace(_labels_in=[2019, 2020])
+    >>> check_labels(fitted, pd.DataFrame([[1.0, 2.0]], columns=[2020, 2019]))
+    Traceback (most recent call last):
+        ...
+    ValueError: the columns are 2020, 2019, but in fit they were 2019, 2020
+    """
+    now, numbers = list(X.columns), list(range(X.shape[1]))
+    before = getattr(estimator, "_labels_in", None)
+    before = numbers if before is None else list(before)
+    named = [all(isinstance(label, str) for label in each) for each in (now, before)]
+    if len(now) != len(before) or any(named) or now in (before, numbers):
+        return
+    if before != numbers or sorted(map(repr, now)) == sorted(map(repr, before)):
+        lists = [", ".join(map(str, each[:SHOWN])) for each in (now, before)]
+        more = ", ..." if len(now) > SHOWN else ""
+        raise ValueError(f"the columns are {lists[0]}{more}, but in fit they were {lists[1]}{more}")
 
 
 def bad_columns(X: Any, *, missing: bool = False) -> list[str]:

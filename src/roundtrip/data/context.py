@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from roundtrip.data.masked import check_unmasked
+
 SHOWN_LABELS = 10
 MOST_LABELS, FEWEST_ROWS = 0.5, 20
 """Largest share of the rows that may have labels of their own, in tables of at least so many rows.
@@ -58,6 +60,7 @@ class Context:
         Context
             The encoding.
         """
+        check_unmasked("context", values)
         names = _names(values)
         column = _labels(values)
         if column is not None:
@@ -124,6 +127,7 @@ class Context:
                 "this estimator was fitted with context=, so it estimates p(x | context): pass the "
                 "context of the rows here, too"
             )
+        check_unmasked("context", values)
         if isinstance(values, pd.DataFrame) and self.names is not None:
             values = self._by_name(values)
         if self.labels is not None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from roundtrip.data.cells import numbers_of, python_value, shown, type_name
+from roundtrip.data.cells import check_whole_numbers, numbers_of, python_value, shown, type_name
 from roundtrip.data.column_types import number_type
 from roundtrip.data.kinds import CategoryColumn, Column, NumberColumn
 from roundtrip.data.times import TimeColumn, as_dates, as_durations, zone_of
@@ -126,6 +126,7 @@ def inferred(cells: pd.Series, override: Override | None = None) -> Column:
                 f"row {known.index[0]} has the text {shown(known.iloc[0])}; convert the column to "
                 "numbers first, as with pandas.to_numeric"
             )
+        check_whole_numbers(known.to_numpy())
         numbers_of(cells)
         return NumberColumn(number_type(dtype))
     if isinstance(kind, str) and kind == "date":

@@ -104,12 +104,21 @@ class NumberColumn(Column):
         if not self.is_whole:
             return pd.Series(values).astype(self.dtype)  # type: ignore[call-overload]
         missing = np.isnan(values)
-        whole = pd.Series(np.rint(np.where(missing, 0, values)))
+        whole = pd.Series(self._within_type(np.rint(np.where(missing, 0, values))))
         if not missing.any():
             return whole.astype(self.dtype)  # type: ignore[call-overload]
         if _is_numpy(self.dtype):  # whose whole numbers can't be missing
             return pd.Series(np.rint(values))
         return whole.astype(self.dtype).mask(missing)  # type: ignore[call-overload]
+
+    def _within_type(self, values: np.ndarray) -> np.ndarray:
+        """Return whole numbers cut off at the ends of their type, which else turn their sign."""
+        name = self.dtype.lower().partition("[")[0]
+        if not name.startswith(("int", "uint")):  # booleans
+            return values
+        ends = np.iinfo(name)
+        high = float(ends.max)
+        return values.clip(ends.min, high if high <= ends.max else np.nextafter(high, 0))
 
     def __str__(self) -> str:
         if self.step == 1:

@@ -7,12 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from roundtrip.data.checks import check_names, checked_table
+from roundtrip.data.checks import check_names, checked_table, remember_labels
 from roundtrip.data.context import Context
+from roundtrip.data.copies import groups_of_copies
 from roundtrip.data.images import ImageLayout, are_images, check_channels
 from roundtrip.data.inference import check_overrides
 from roundtrip.data.kinds import CategoryColumn, Column
 from roundtrip.data.libraries import as_frame
+from roundtrip.data.masked import unmasked
 from roundtrip.data.missing import (
     MISSING,
     check_columns,
@@ -109,6 +111,7 @@ class Schema:
         rows : Rows
             The rows as float64 tensors on the CPU, NaN for missing cells.
         """
+        X = unmasked(X)
         check_overrides(columns)
         if missing not in MISSING:
             raise ValueError(f"missing must be one of {MISSING}, got {missing!r}")
@@ -249,6 +252,13 @@ class Schema:
         """Rounding steps in scaled units, `(features,)`."""
         return self.resolution / self.scaling.scale
 
+    def copies(self, x: Tensor) -> np.ndarray | None:
+        """Return for each row in scaled units its group of copies, None if there are few copies."""
+        if self.images is not None:
+            return None
+        steps = np.where(self.is_category, np.nan, self.scaled_resolution)
+        return groups_of_copies(x.cpu().numpy(), steps)
+
     def spread_widths(self, x: Tensor) -> Tensor:
         """Return the widths over which fitting spreads the values of rows, in scaled units.
 
@@ -274,7 +284,7 @@ class Schema:
         """Return the schema with the labels and types of the columns of `X`."""
         if self.form is None:
             return self
-        form = self.form.relabelled(X)
+        form = self.form.relabelled(unmasked(X))
         kinds = (*form.columns, *self.kinds[len(form.columns) :])
         return replace(self, form=form, kinds=kinds)
 
@@ -283,6 +293,7 @@ class Schema:
         owner.n_features_in_ = self.n_columns
         if self.columns is not None and all(isinstance(name, str) for name in self.columns):
             owner.feature_names_in_ = np.array(self.columns, dtype=object)
+        remember_labels(owner, self.columns)
 
     def rows(self, owner: Any, X: Any, context: Any = None, *, min_rows: int = 1) -> Rows:
         """Check rows against those of fit and convert them.
@@ -322,6 +333,7 @@ class Schema:
         numpy.ndarray
             `(rows, columns)` float64: numbers, days, places of levels, and NaN for missing cells.
         """
+        X = unmasked(X)
         settings: dict[str, Any] = {"ensure_min_samples": min_rows, "reset": False}
         check_channels(X)
         if self.form is None:

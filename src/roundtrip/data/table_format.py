@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from roundtrip.data.cells import check_whole_numbers
 from roundtrip.data.column_types import number_type
-from roundtrip.data.context import check_label
 from roundtrip.data.inference import Override, inferred
 from roundtrip.data.kinds import CategoryColumn, Column, NumberColumn
 from roundtrip.data.libraries import arrow_schema, as_frame, as_library, check_unique
@@ -79,6 +79,10 @@ class TableFormat:
         if frame is None and not overrides and _are_plain(X):
             array = np.asarray(X)  # of numbers, or refused by the check that follows
             features = array.shape[1] if array.ndim == 2 else 0
+            if array.ndim == 2 and array.dtype.kind in "iu":
+                for place, column in enumerate(array.T):
+                    with naming(place):
+                        check_whole_numbers(column)
             dtype = number_type(str(array.dtype)) if isinstance(X, np.ndarray) else "float64"
             return cls("numpy", None, (NumberColumn(dtype),) * features), X
         if frame is not None and len(frame) == 0:
@@ -86,6 +90,8 @@ class TableFormat:
         table = frame_of_array(X) if frame is None else frame
         labels = list(table.columns)
         check_unique(labels)
+        for label in labels if frame is not None else ():
+            _plain(label)  # refuses what a file can't hold, before a long fit
         unknown = [label for label in overrides if label not in labels]
         if unknown:
             raise ValueError(
@@ -281,7 +287,11 @@ def _plain(label: Any) -> Any:
     if isinstance(label, tuple):
         return [_plain(part) for part in label]
     label = label.item() if isinstance(label, np.generic) else label
-    check_label(label)
+    if not isinstance(label, str | int | float | bool) or label != label:
+        raise ValueError(
+            f"the label {label!r} of a column must be text, a number, a bool or a tuple of these; "
+            "rename the columns, as with df.columns = df.columns.astype(str)"
+        )
     return label
 
 

@@ -4,7 +4,7 @@ import csv
 import gzip
 import os
 import zipfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.csv
 
+from roundtrip.exceptions import warn_user
 from roundtrip.io.atomic import atomic_write
 from roundtrip.io.paths import (
     INPUT_SUFFIXES,
@@ -25,6 +26,10 @@ Table = pd.DataFrame | np.ndarray
 T = TypeVar("T")
 
 IMAGES_NDIM = 4
+
+YEARS, FEWEST_NUMBERED, FEWEST_ROWS, MOSTLY = (1900, 2100), 3, 3, 0.5
+"""Headers of numbers are years or number at least so many columns, and most rows are not like them.
+"""
 
 
 def read_table(
@@ -230,7 +235,9 @@ def _read_text(path: Path, suffix: str, as_text: Collection[str]) -> Table:
         skip_rows=header_lines if named else 0,
         column_names=[str(index + 1) for index in range(len(first))],
     )
-    parse = pyarrow.csv.ParseOptions(delimiter=_separator(suffix))
+    # In a single column an empty line is a missing cell.
+    single = len(first) == 1
+    parse = pyarrow.csv.ParseOptions(delimiter=_separator(suffix), ignore_empty_lines=not single)
     convert.column_types = {
         str(index + 1): pyarrow.string() for index, name in enumerate(first) if name in as_text
     }
@@ -245,8 +252,50 @@ def _read_text(path: Path, suffix: str, as_text: Collection[str]) -> Table:
     if times:  # the user says which columns are dates; others may only look like them
         convert.column_types = {**convert.column_types, **times}
         table = read()
+    if single and table.num_rows and not table[0][-1].is_valid:
+        with opened(path, "rt", encoding="utf-8-sig", newline=None) as text:
+            table = table[: table.num_rows - _empty_lines_at_end(text)]
     frame = table.to_pandas()
-    return frame.set_axis(first, axis="columns") if named else _numeric(frame).to_numpy()
+    if named:
+        return frame.set_axis(first, axis="columns")
+    values = _numeric(frame).to_numpy()
+    if looks_like_header(values):
+        warn_user(
+            f"{path}: its first row, {_listed(first)}, looks like a header but is read as a row of "
+            "numbers; if it is one, name the columns by more than numbers"
+        )
+    return values
+
+
+def _empty_lines_at_end(lines: Iterable[str]) -> int:
+    count = 0
+    for line in lines:
+        count = 0 if line.strip("\n") else count + 1
+    return count
+
+
+def looks_like_header(values: np.ndarray) -> bool:
+    """Whether the first row of numbers may be a header: years, 0, 1, 2, ..., or whole numbers only.
+
+    Examples
+    --------
+    >>> looks_like_header(np.array([[2019.0, 2020.0], [1.0, 2.0], [3.0, 4.0]]))
+    True
+    """
+    if len(values) < FEWEST_ROWS or values.shape[1] == 1:
+        return False
+    first, others = values[0], values[1:]
+    if not (first % 1 == 0).all():
+        return False
+    fractions = (others % 1 != 0).mean(axis=0) > MOSTLY
+    if len(np.unique(first)) == len(first) and fractions.all():
+        return True
+    gaps = np.diff(first)
+    numbered = (gaps == 1).all() and len(first) >= FEWEST_NUMBERED
+    years = (gaps > 0).all() and YEARS[0] <= first[0] and first[-1] <= YEARS[1]
+    # Rows of data may be years or counts, too.
+    unlike = ((others < first[0]) | (others > first[-1])).mean() > MOSTLY
+    return bool((numbered or years) and unlike)
 
 
 def _is_number(cell: str) -> bool:

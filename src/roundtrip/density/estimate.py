@@ -137,7 +137,13 @@ def with_sigma(model: RoundtripModel, sigma: float) -> RoundtripModel:
 
 @torch.no_grad()
 def evaluate(
-    prepared: PreparedModel, rows: Rows, method: Method, *, seed: int, verbose: bool = False
+    prepared: PreparedModel,
+    rows: Rows,
+    method: Method,
+    *,
+    seed: int,
+    verbose: bool = False,
+    warn: bool = True,
 ) -> DensityEstimate:
     """Estimate log densities of rows that are already checked.
 
@@ -153,6 +159,8 @@ def evaluate(
         Seed of the draws.
     verbose : bool, default=False
         Whether to show a progress bar on stderr.
+    warn : bool, default=True
+        Whether to issue a `DensityWarning` about rows that have not converged.
 
     Returns
     -------
@@ -165,7 +173,7 @@ def evaluate(
         result = _given_context(prepared, rows, method, seed, verbose)
     else:
         result = _evaluate(prepared, rows.x, method, seed, verbose)
-    if method.name == "adaptive":
+    if warn and method.name == "adaptive":
         warn_of_failures(result, method)
     return result
 

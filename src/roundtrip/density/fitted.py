@@ -45,14 +45,23 @@ class FittedDensity:
         return FittedDensity, (self.model, self.schema, self.seed)
 
     def density(
-        self, rows: Rows, method: Method, *, sigma: float | None = None, verbose: bool = False
+        self,
+        rows: Rows,
+        method: Method,
+        *,
+        sigma: float | None = None,
+        verbose: bool = False,
+        warn: bool = True,
     ) -> DensityEstimate:
-        """Estimate log densities in the user's units, one entry per row."""
+        """Estimate log densities in the user's units, one entry per row.
+
+        `warn` is whether to issue a `DensityWarning` about rows that have not converged.
+        """
         prepared = self.prepared
         if sigma is not None:
             prepared = PreparedModel.precise(with_sigma(self.model, sigma))
         rows = rows.to(self.model.device)
-        result = evaluate(prepared, rows, method, seed=self.seed, verbose=verbose)
+        result = evaluate(prepared, rows, method, seed=self.seed, verbose=verbose, warn=warn)
         return result.shifted(self.schema.log_dets(rows.x))
 
     def mean(self, rows: Rows, tol: float, *, verbose: bool = False) -> MeanDensity:

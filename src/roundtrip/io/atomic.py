@@ -1,10 +1,19 @@
 """Atomic writes: a file is either replaced completely or not changed."""
 
+import errno
+import hashlib
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a disk that is full or broken, or of a file that may not be so large."""
+
+LEFTOVER_SECONDS = 3600
+"""Age from which on a temporary file belongs to a writer that was killed."""
 
 
 @contextmanager
@@ -28,7 +37,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises
     ------
     OSError
-        If the folder doesn't exist or isn't writable, or `path` is a folder or a device.
+        If the folder doesn't exist or isn't writable, `path` is a folder or a device, or the disk
+        is full. The message names `path`.
 
     Examples
     --------
@@ -44,6 +54,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     _check_folder(path)
     target = Path(os.path.realpath(path))
+    _remove_leftovers(target)
     temporary, mode = _create_beside(target)
     try:
         yield temporary
@@ -52,6 +63,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(target)
+    except OSError as error:
+        # Writers name the temporary file, or none: NumPy even leaves the number of the error out.
+        if error.errno is None or error.errno in NO_SPACE:
+            problem = str(error) if error.errno is None else os.strerror(error.errno)
+            raise OSError(error.errno or errno.EIO, f"can't write: {problem}", str(path)) from error
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -71,6 +88,21 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     temporary.unlink()
 
 
+def _start_of_names(target: Path) -> str:
+    """Return what the names of all temporary files of `target` begin with."""
+    return f".roundtrip-{hashlib.sha256(target.name.encode()).hexdigest()[:16]}-"
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove temporary files of writers that were killed; younger ones may still be written to."""
+    for file in target.parent.glob(f"{_start_of_names(target)}*"):
+        try:
+            if time.time() - file.stat().st_mtime > LEFTOVER_SECONDS:
+                file.unlink()
+        except OSError:  # another process was faster, or the file is not ours
+            continue
+
+
 def _check_folder(path: str | os.PathLike[str]) -> None:
     # The message shows the path as the user wrote it, not the absolute one.
     folder = Path(path).parent
@@ -85,7 +117,7 @@ def _create_beside(target: Path) -> tuple[Path, int]:
         raise IsADirectoryError(f"can't write {target}: it is a folder, not a file")
     if target.exists() and not target.is_file():  # a move would replace the device itself
         raise OSError(f"can't write {target}: it is not a regular file")
-    temporary = target.parent / f".{uuid.uuid4().hex}{target.suffix}"
+    temporary = target.parent / f"{_start_of_names(target)}{uuid.uuid4().hex}{target.suffix}"
     try:
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     except OSError as error:  # name the target: the user does not know the temporary file

@@ -1,5 +1,6 @@
 """Model files: safetensors files with JSON content and a checksum in the header."""
 
+import errno
 import hashlib
 import json
 import os
@@ -44,7 +45,11 @@ def write_model_file(
         "sha256": _checksum(text, tensors),
     }
     with atomic_write(path) as temporary:
-        save_file(tensors, temporary, metadata=metadata)
+        try:
+            save_file(tensors, temporary, metadata=metadata)
+        except SafetensorError as error:
+            full = "os error 28" in str(error)
+            raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error
 
 
 def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -1,6 +1,5 @@
 """`Scorer`: log densities of rows for outlier detection, and their parts."""
 
-import warnings
 from dataclasses import fields
 from functools import cached_property
 
@@ -8,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from roundtrip.density import DensityWarning, Method
+from roundtrip.density import Method
 from roundtrip.density.cells import quick_cell_surprises
 from roundtrip.density.surprise import surprise_parts
 from roundtrip.estimator import Roundtrip
@@ -126,11 +125,10 @@ class Scorer:
             return self.blurred.log_density(rows.x)
         if self.tails is not None:
             return self._cell_scores(values)
-        with warnings.catch_warnings():
-            # A row far out is an outlier even if its density has not converged.
-            warnings.simplefilter("ignore", DensityWarning)
-            method, verbose = Method(tol=self.density.tol), bool(self.density.verbose)
-            return self.density.fitted_.density(rows, method, verbose=verbose).log_density
+        method, verbose = Method(tol=self.density.tol), bool(self.density.verbose)
+        # A row far out is an outlier even if its density has not converged.
+        result = self.density.fitted_.density(rows, method, verbose=verbose, warn=False)
+        return result.log_density
 
     def _cell_scores(self, values: np.ndarray) -> np.ndarray:
         """Score rows by their cells, each relative to rows with the same cells missing.

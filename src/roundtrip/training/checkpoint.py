@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from roundtrip.exceptions import CheckpointError
+from roundtrip.exceptions import CheckpointError, warn_user
 from roundtrip.io.atomic import atomic_write
 
 MAGIC = b"roundtrip-checkpoint 1\n"
@@ -48,6 +48,7 @@ class Checkpoint:
         }
         self._last_end = -float("inf")
         self._last_duration = 0.0
+        self._has_warned = False
         content = read_checkpoint(path)
         if content is not None:
             if content["fingerprint"] != fingerprint:
@@ -79,9 +80,16 @@ class Checkpoint:
         buffer = io.BytesIO()
         torch.save(self._content, buffer)
         payload = buffer.getbuffer()
-        with atomic_write(self.path) as temporary, temporary.open("wb") as file:
-            file.write(MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n")
-            file.write(payload)
+        try:
+            with atomic_write(self.path) as temporary, temporary.open("wb") as file:
+                file.write(MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n")
+                file.write(payload)
+        except OSError as error:  # a full disk must not end a long training
+            if not self._has_warned:
+                self._has_warned = True
+                warn_user(
+                    f"the checkpoint can't be written, and training goes on without it: {error}"
+                )
         self._last_end = time.perf_counter()
         self._last_duration = self._last_end - start
 

@@ -56,6 +56,8 @@ class FittingData:
         None for `resolution`.
     columns : Columns or None, default=None
         Kinds of the features of mixed or incomplete rows; None for complete numbers.
+    copies : Tensor or None, default=None
+        Number of the group of copies of each row of `all_rows`, if there are copies.
     """
 
     training: Rows
@@ -67,6 +69,7 @@ class FittingData:
     own_validation: bool = False
     widths_of: Callable[[Tensor], Tensor] | None = None
     columns: Columns | None = None
+    copies: Tensor | None = None
 
     def __post_init__(self) -> None:
         for rows in (self.training, self.validation):
@@ -112,15 +115,26 @@ class FittingData:
         FittingData
             The rows on `device`.
         """
+        assert validation.rows != "auto"
         own_validation = held_out is not None
+        copies: Tensor | None = None
         if held_out is None:
             order = torch.from_numpy(rng.permutation(len(rows)))
             count = min(max(1, round(validation.fraction * len(rows))), len(rows) - 1)
+            groups = schema.copies(rows.x)
+            if groups is not None:
+                # Copies follow each other, and the end of a group ends the held-out rows.
+                first = torch.from_numpy(_first_places(groups[order]))
+                order = order[torch.argsort(first, stable=True)]
+                copies = torch.from_numpy(groups)[order]
+                ends = 1 + torch.nonzero(copies[1:] != copies[:-1]).flatten()
+                count = int(ends[(ends - count).abs().argmin()])
             rows, held_out = rows[order[count:]], rows[order[:count]]
+            if copies is not None:
+                copies = torch.cat([copies[:count][: validation.rows], copies[count:]])
         else:
             held_out = held_out[torch.from_numpy(rng.permutation(len(held_out)))]
             rows = rows[torch.from_numpy(rng.permutation(len(rows)))]
-        assert validation.rows != "auto"
         return cls(
             rows.to(device),
             held_out[: validation.rows].to(device),
@@ -131,6 +145,7 @@ class FittingData:
             own_validation=own_validation,
             widths_of=schema.spread_widths,
             columns=columns_of(schema),
+            copies=None if copies is None else copies.to(device),
         )
 
     def folds(self, count: int) -> "list[FittingData]":
@@ -152,8 +167,15 @@ class FittingData:
         rows = self.all_rows.training
         size = max(1, len(rows) // max(count, HELD_OUT_PARTS))
         place = torch.arange(len(rows), device=rows.device) // size
+        if self.copies is not None:  # as many groups in each fold, in place of as many rows
+            numbers = torch.unique_consecutive(self.copies, return_inverse=True)[1]
+            distinct = int(numbers[-1]) + 1
+            place, count = (
+                numbers // max(1, distinct // max(count, HELD_OUT_PARTS)),
+                min(count, distinct),
+            )
         return [
-            replace(self, training=rows[place != fold], validation=rows[place == fold])
+            replace(self, training=rows[place != fold], validation=rows[place == fold], copies=None)
             for fold in range(count)
         ]
 
@@ -227,6 +249,16 @@ class FittingData:
     def spread(self, rows: Rows, rng: torch.Generator) -> Rows:
         """Spread rounded values over their rounding steps if `jitter` is set."""
         return jittered(rows, self._widths(rows), rng) if self.jitter else rows
+
+
+def _first_places(groups: np.ndarray) -> np.ndarray:
+    """Return for each entry the place of the first entry of its group.
+
+    >>> _first_places(np.array([7, 3, 7, 3]))
+    array([0, 1, 0, 1])
+    """
+    _, first, number = np.unique(groups, return_index=True, return_inverse=True)
+    return first[number]
 
 
 def columns_of(schema: Schema) -> Columns | None:

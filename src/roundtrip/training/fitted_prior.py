@@ -8,19 +8,17 @@ Gaussians fitted to draws from it takes seconds.
 
 import math
 import time
-import warnings
 
 import numpy as np
 import torch
 from scipy.stats import multivariate_normal
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture as MixtureByEM
 from torch import Tensor
 
 from roundtrip.data import Rows
 from roundtrip.density.blocks import ROWS_PER_ENCODER_CALL, map_blocks
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.prior import GaussianMixture
+from roundtrip.training.em import MixtureByEM
 
 ROWS_PER_NUMBER = 5
 """Fewest training rows per number of the mixture."""
@@ -106,13 +104,11 @@ def _fit_prior(
         max_iter=1,
     )
     bound = -math.inf
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # each call makes one iteration
-        for _ in range(ITERATIONS):
-            before, bound = bound, mixture.fit(codes).lower_bound_
-            late = seconds is not None and time.perf_counter() - start > seconds
-            if late or bound - before < SETTLED:
-                break
+    for _ in range(ITERATIONS):  # one in each call
+        before, bound = bound, mixture.fit(codes).lower_bound_
+        late = seconds is not None and time.perf_counter() - start > seconds
+        if late or bound - before < SETTLED:
+            break
     prior = with_normal(mixture.weights_, mixture.means_, mixture.covariances_)
     if held_out is None:
         return prior.to(model.device), 0.0

@@ -8,14 +8,11 @@ tell so.
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture as MixtureByEM
 
 from roundtrip.model.build import build_model
 from roundtrip.model.core import RoundtripModel
@@ -23,6 +20,7 @@ from roundtrip.model.noise import Noise
 from roundtrip.model.prior import GaussianMixture, MixturePrior
 from roundtrip.parameters import Seeds
 from roundtrip.training.data import ENOUGH_ROWS, HELD_OUT_PARTS, FittingData
+from roundtrip.training.em import MixtureByEM
 from roundtrip.training.fitted_prior import MOST_ROWS, drawn_codes, with_normal
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.principal import has_linear_start, start_at_principal_components
@@ -248,9 +246,7 @@ def _mixture(components: int, kind: str, regularisation: float, seed: int) -> Re
             reg_covar=regularisation,
             random_state=seed % 2**32,
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            em.fit(codes)
+        em.fit(codes)
         covariances = em.covariances_
         if kind == "tied":
             covariances = np.repeat(covariances[None], components, axis=0)
