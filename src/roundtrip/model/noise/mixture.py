@@ -24,6 +24,7 @@ from torch.nn.functional import softplus
 from roundtrip.model.noise.base import Noise, ObservationModel, gumbel_argmax, normal
 from roundtrip.model.noise.gaussian import inverse_softplus
 from roundtrip.model.noise.histogram import box_edges
+from roundtrip.model.noise.intervals import log_mixture_interval, tail_variance
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
     MixtureConstants,
@@ -60,6 +61,12 @@ SMALLEST_DENSITY = 1e-17
 count."""
 
 SQRT_2PI = math.sqrt(2 * math.pi)
+
+OF_FEATURES = {
+    *("floor", "tail_centre", "tail_scale", "first_centres", "shift_units"),
+    *("shifts", "log_widths", "log_softness"),
+}
+"""Tensors with a row for each feature."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,6 +307,46 @@ class MixtureNoise(ObservationModel):
         centres = torch.cat([self.centres, self.tail_centre], dim=-1)
         centres = centres.expand(*mean.shape[:-1], -1)
         return (torch.softmax(logits, dim=-1) * torch.cat([mean, centres], dim=-1)).sum(-1)
+
+    def variance(self, outputs: Tensor) -> Tensor:
+        """Return Var(x | z) of what `sample` draws: between two quantiles, the tail has one."""
+        logits, mean, sigma = self._split(outputs)
+        half, soft = self._box_shape()
+        within_box = half.square() / 3 + (math.pi * soft).square() / 3
+        within_tail = tail_variance(SMALLEST_LEVEL) * self.tail_scale.square()
+        fixed = torch.cat([within_box, within_tail], dim=-1).to(mean.dtype)
+        within = torch.cat([sigma.square(), fixed.expand(*mean.shape[:-1], -1)], dim=-1)
+        centres = torch.cat([self.centres, self.tail_centre], dim=-1).to(mean.dtype)
+        centres = torch.cat([mean, centres.expand(*mean.shape[:-1], -1)], dim=-1)
+        apart = centres - self.mean(outputs)[..., None]
+        return (torch.softmax(logits, dim=-1) * (within + apart.square())).sum(-1)
+
+    def cdf(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Return p(x_j <= value | z), `(..., features)` float64."""
+        return self.log_interval(outputs, torch.full_like(x, -math.inf), x).exp()
+
+    def log_interval(self, outputs: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Return log p(low < x_j <= high | z), `(..., features)` float64."""
+        logits, *gaussians = self._split(outputs.double())
+        centre, half, soft = (part.double() for part in (self.centres, *self._box_shape()))
+        tail = (self.tail_centre.double(), self.tail_scale.double())
+        ends = (low.double(), high.double())
+        return log_mixture_interval(
+            logits, (gaussians[0], gaussians[1]), (centre, half, soft), tail, *ends
+        )
+
+    def factor(self, place: int) -> tuple[ObservationModel, list[int]]:
+        """Return the mixture of one feature, and its outputs."""
+        one = MixtureNoise(1, moving=self.moving, fixed=self.fixed)
+        own = {
+            name: each[place : place + 1] if name in OF_FEATURES else each
+            for name, each in self.state_dict().items()
+        }
+        one.load_state_dict(own)
+        size = self.n_outputs // self.features - 1
+        first = self.features + place * size
+        one = one.requires_grad_(False).to(self.floor.device)
+        return one, [place, *range(first, first + size)]
 
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Choose a component by its weight and draw from it; `(rows, features)`."""
