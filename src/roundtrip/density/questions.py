@@ -1,15 +1,19 @@
 """`Questions`: densities given some columns, and missing cells, of fitted estimators."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data import Rows, Schema
+from roundtrip.data.conditions import conditions_of
+from roundtrip.data.given_tables import outside_of_fit, table_given
 from roundtrip.data.parts import completed, leave_out
+from roundtrip.density.conditional_draws import rows_given
 from roundtrip.density.fitted import FittedDensity
-from roundtrip.density.imputation import drawn_cells, likely_cells
+from roundtrip.density.imputation import likely_cells
 from roundtrip.density.method import Method
 from roundtrip.density.result import DensityEstimate
 from roundtrip.parameters import check_choice, check_integer, random_stream
@@ -58,9 +62,8 @@ class Questions:
         """
         check_is_fitted(self)
         check_choice("how", how, ("mean", "median"))
+        self._check_table("impute")
         schema, prepared = self.schema_, self.fitted_.prepared
-        if schema.form is None or schema.context is not None:
-            raise ValueError("impute is for densities of tables without a context")
         values = schema.checked_values(self, X)
         x = schema.encoded(values).x.to(self.fitted_.model.device)
         incomplete = x.isnan().any(dim=1)
@@ -73,14 +76,47 @@ class Questions:
             seed = self.fitted_.seed
             filled = [likely_cells(prepared, x[incomplete], how=how, seed=seed)]
         else:
-            seed = int(rng.randint(2**31 - 1))
-            filled = drawn_cells(prepared, x[incomplete], count=draws, seed=seed)
+            drawn = rows_given(
+                prepared,
+                x[incomplete],
+                draws,
+                limits={},
+                seed=self.fitted_.seed,
+                draw_seed=int(rng.randint(2**31 - 1)),
+                outside=partial(outside_of_fit, schema, None),
+            )
+            filled = list(drawn.unflatten(0, (-1, draws)).unbind(1))
         tables = []
         for each in filled:
             whole = x.clone()
             whole[incomplete] = each
             tables.append(completed(schema, values, whole, rng, like=X))
         return tables[0] if draws is None else tables
+
+    def _check_table(self, question: str) -> None:
+        """Raise `ValueError` for images, and for conditional densities."""
+        if self.schema_.form is None or self.schema_.context is not None:
+            raise ValueError(f"{question} is for densities of tables without a context")
+
+    def _sample_given(
+        self, given: Any, count: int, rng: np.random.RandomState, rounded: bool
+    ) -> Any:
+        """Draw `count` rows for each row of conditions."""
+        self._check_table("sample(given=...)")
+        schema = self.schema_
+        known = conditions_of(schema, self, given)
+        if not np.isnan(known.values).any(axis=1).all():
+            raise ValueError("given= has a value for every column, so that nothing is left to draw")
+        x = rows_given(
+            self.fitted_.prepared,
+            known.x.to(self.fitted_.model.device),
+            count,
+            limits=known.limits,
+            seed=self.fitted_.seed,
+            draw_seed=int(rng.randint(2**31 - 1)),
+            outside=partial(outside_of_fit, schema, known) if rounded else None,
+        )
+        return table_given(schema, known, x, rng if rounded else None)
 
     def _density_of_given(
         self, rows: Rows, given: Sequence[Any], how: Method, sigma: float | None

@@ -1,0 +1,156 @@
+"""Draws of z given a part of a row and limits of further cells, with importance weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, settled_proposal
+from roundtrip.density.diagnostics import pareto_k, reliable
+from roundtrip.density.mixture import StudentMixture
+from roundtrip.density.prepared import PreparedModel
+from roundtrip.density.randomness import row_generators
+from roundtrip.density.sampling import SamplingRequest, sample_rows
+from roundtrip.density.weights import log_joints, weighted_estimate
+from roundtrip.model.core import RoundtripModel
+from roundtrip.model.noise import Limit
+from roundtrip.model.noise.limited import IMPOSSIBLE
+from roundtrip.parameters import named_seed
+
+TOL = 0.1
+"""Tolerance at which the proposal of a row is found."""
+
+ROWS_AT_ONCE = 64
+"""Rows whose proposals are found together; it limits the memory."""
+
+
+@dataclass(frozen=True)
+class WeightedCodes:
+    """Draws of z with importance weights, and how reliable they are.
+
+    Attributes
+    ----------
+    z : Tensor
+        `(rows, draws, latent_dim)`.
+    weights : Tensor
+        `(rows, draws)`, which sum to 1.
+    log_density, ess, pareto_k : Tensor
+        Log density of what is known of a row, effective sample size and Pareto k, `(rows,)`.
+    converged : Tensor
+        Whether averages over the draws and their standard errors are reliable, `(rows,)` bool.
+    """
+
+    z: Tensor
+    weights: Tensor
+    log_density: Tensor
+    ess: Tensor
+    pareto_k: Tensor
+    converged: Tensor
+
+    @classmethod
+    def of(cls, z: Tensor, log_weights: Tensor) -> "WeightedCodes":
+        """Return draws with their log weights p(x, z) / q(z)."""
+        log_density, _, ess = weighted_estimate(log_weights)
+        k = pareto_k(log_weights)
+        fine = reliable(log_density, ess, k, log_weights.shape[1])
+        return cls(z, torch.softmax(log_weights, dim=1), log_density, ess, k, fine)
+
+
+@dataclass(frozen=True)
+class PartPosterior:
+    """p(z | what is known of a row) of at most `ROWS_AT_ONCE` rows, as something to draw from.
+
+    Attributes
+    ----------
+    model : RoundtripModel
+        The model of observed cells and limits.
+    x : Tensor
+        Observed cells in scaled units, `(rows, features)`, NaN for all others.
+    proposal : StudentMixture
+        The settled proposals.
+    """
+
+    model: RoundtripModel
+    x: Tensor
+    proposal: StudentMixture
+
+    @classmethod
+    @torch.no_grad()
+    def settled(
+        cls, prepared: PreparedModel, x: Tensor, *, limits: Mapping[int, Limit], seed: int
+    ) -> "PartPosterior":
+        """Find the proposals of some rows.
+
+        Parameters
+        ----------
+        prepared : PreparedModel
+            Model without a context.
+        x : Tensor
+            Observed cells in scaled units, `(rows, features)`, NaN for all others.
+        limits : mapping
+            Limits of further cells, by the place of the feature.
+        seed : int
+            Seed of the draws.
+
+        Returns
+        -------
+        PartPosterior
+            The posteriors of these rows.
+        """
+        if prepared.model.inputs is None:
+            prepared = prepared.observed
+        if not limits:
+            proposal = settled_proposal(prepared, x, tol=TOL, seed=seed)
+            return cls(prepared.model, x, proposal)
+        model = prepared.model.limited(limits)
+        request = SamplingRequest(
+            model,
+            prepared.bank(seed),
+            TOL,
+            DEFAULT_EVALUATIONS,
+            seed,
+            parts=prepared.part_encoder(),
+        )
+        _, proposal = sample_rows(request, x.double(), unusual=False)
+        return cls(model, x, proposal)
+
+    @torch.no_grad()
+    def draws(self, count: int, *, seed: int, stream: str) -> WeightedCodes:
+        """Draw `count` codes per row; draws of different streams are independent."""
+        generators = row_generators(self.x.cpu().numpy(), named_seed(seed, stream))
+        z = self.proposal.sample(count, generators)
+        log_weights = log_joints(self.model, self.x, z) - self.proposal.log_prob(z)
+        return WeightedCodes.of(z, log_weights)
+
+    def __getitem__(self, rows: Tensor) -> "PartPosterior":
+        """Return the posteriors of some of the rows."""
+        return PartPosterior(self.model, self.x[rows], self.proposal[rows])
+
+
+def distinct_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the distinct ones of rows with missing cells, and the place of each row among them.
+
+    Examples
+    --------
+    >>> rows = torch.tensor([[1.0, torch.nan], [0.0, 2.0], [1.0, torch.nan]])
+    >>> distinct_rows(rows)[1].tolist()
+    [1, 0, 1]
+    """
+    # NaN differs from NaN, but rows with the same missing cells may be the same.
+    both = torch.cat([x.nan_to_num(nan=0.0), x.isnan().to(x.dtype)], dim=1)
+    distinct, group = torch.unique(both, dim=0, return_inverse=True)
+    values, missing = distinct.tensor_split(2, dim=1)
+    return values.masked_fill(missing > 0, torch.nan), group
+
+
+def check_possible(log_density: Tensor, what: str) -> None:
+    """Raise `ValueError` if conditions have no probability under the model."""
+    impossible = log_density <= IMPOSSIBLE / 2
+    if impossible.any():
+        row = int(impossible.nonzero()[0, 0])
+        where = "" if len(log_density) == 1 else f" (row number {row})"
+        raise ValueError(
+            f"{what} has no probability under the model{where}: its conditions contradict each "
+            "other, or lie far from all data"
+        )
