@@ -142,7 +142,7 @@ class MixedTable:
         )
         with torch.no_grad():
             for weight in G.parameters():
-                weight.copy_(0.7 * torch.randn(weight.shape, generator=torch_rng))
+                weight.copy_(0.35 * torch.randn(weight.shape, generator=torch_rng))
         H = nn.Linear(inputs.width, posterior_outputs(1))
         nn.init.zeros_(H.weight)
         nn.init.zeros_(H.bias)

@@ -109,7 +109,7 @@ def rows_given(
 
 def _pools(posterior: PartPosterior, counts: Tensor, seed: int) -> list[tuple[WeightedCodes, int]]:
     """Return a pool of draws of z for each row, and the place of the row in it."""
-    trial = posterior.draws(FEWEST, seed=seed, stream="trial of a pool")
+    posterior, trial = posterior.reliable_draws(FEWEST, seed=seed, stream="trial of a pool")
     check_possible(trial.log_density, "given=")
     doublings = (SPARE * counts / trial.ess).log2().ceil().clamp(0, math.log2(MOST / FEWEST))
     pools: list[tuple[WeightedCodes, int] | None] = [None] * len(trial.ess)

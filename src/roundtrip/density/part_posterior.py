@@ -1,7 +1,7 @@
 """Draws of z given a part of a row and limits of further cells, with importance weights."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -20,6 +20,9 @@ from roundtrip.parameters import named_seed
 
 TOL = 0.1
 """Tolerance at which the proposal of a row is found."""
+
+MOST_REFITS, REFIT_DRAWS = 4, 4096
+"""How often a proposal is refitted whose draws have uneven weights, and by how many draws."""
 
 ROWS_AT_ONCE = 64
 """Rows whose proposals are found together; it limits the memory."""
@@ -47,6 +50,24 @@ class WeightedCodes:
     ess: Tensor
     pareto_k: Tensor
     converged: Tensor
+
+    def __getitem__(self, rows: Tensor) -> "WeightedCodes":
+        """Return the draws of some of the rows."""
+        return WeightedCodes(*(each[rows] for each in self._columns()))
+
+    def replaced(self, rows: Tensor, others: "WeightedCodes") -> "WeightedCodes":
+        """Return these draws with `others` in the rows marked by a mask."""
+        pairs = zip(self._columns(), others._columns(), strict=True)
+        return WeightedCodes(*(own.index_put((rows,), other) for own, other in pairs))
+
+    @classmethod
+    def joined(cls, parts: "Sequence[WeightedCodes]") -> "WeightedCodes":
+        """Return the draws of all rows, one after the other."""
+        columns = zip(*(part._columns() for part in parts), strict=True)
+        return cls(*(torch.cat(column) for column in columns))
+
+    def _columns(self) -> list[Tensor]:
+        return [getattr(self, field.name) for field in fields(self)]
 
     @classmethod
     def of(cls, z: Tensor, log_weights: Tensor) -> "WeightedCodes":
@@ -116,6 +137,28 @@ class PartPosterior:
         return cls(model, x, proposal)
 
     @torch.no_grad()
+    def reliable_draws(
+        self, count: int, *, seed: int, stream: str
+    ) -> "tuple[PartPosterior, WeightedCodes]":
+        """Draw `count` codes per row, with proposals that are refitted where weights are uneven.
+
+        Draws that refit a proposal are not among those that are returned, with the posterior whose
+        proposals they come from.
+        """
+        codes, proposal = self.draws(count, seed=seed, stream=stream), self.proposal
+        for attempt in range(MOST_REFITS):
+            failed = ~codes.converged
+            if not failed.any():
+                break
+            part = PartPosterior(self.model, self.x[failed], proposal[failed])
+            tried = part.draws(REFIT_DRAWS, seed=seed, stream=f"{stream}, refit {attempt}")
+            refitted = part.proposal.refit(tried.z, tried.weights.log())
+            proposal = proposal.replaced(failed, refitted)
+            part = PartPosterior(self.model, self.x[failed], refitted)
+            again = part.draws(count, seed=seed, stream=f"{stream}, again {attempt}")
+            codes = codes.replaced(failed, again)
+        return PartPosterior(self.model, self.x, proposal), codes
+
     def draws(self, count: int, *, seed: int, stream: str) -> WeightedCodes:
         """Draw `count` codes per row; draws of different streams are independent."""
         generators = row_generators(self.x.cpu().numpy(), named_seed(seed, stream))

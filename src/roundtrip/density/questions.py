@@ -5,12 +5,14 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data import Rows, Schema
 from roundtrip.data.conditions import conditions_of
 from roundtrip.data.given_tables import outside_of_fit, table_given
-from roundtrip.data.parts import completed, leave_out
+from roundtrip.data.parts import completed, leave_out, part_of_rows
+from roundtrip.density.conditional import Conditional, conditional_of
 from roundtrip.density.conditional_draws import rows_given
 from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.imputation import likely_cells
@@ -92,6 +94,47 @@ class Questions:
             whole[incomplete] = each
             tables.append(completed(schema, values, whole, rng, like=X))
         return tables[0] if draws is None else tables
+
+    def conditional(self, X: Any, column: Any, *, draws: int = 512) -> Conditional:
+        """Return the distribution of one column given the rest of each row.
+
+        The cell of the column itself is ignored, if there is one. Missing cells of the rest, and
+        columns that a DataFrame leaves out, are integrated out.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame
+            Rows like those of `fit`. A DataFrame may have some of the columns only.
+        column : object
+            Label of the column, or its number in an array.
+        draws : int, default=512
+            Draws of z per row. Standard errors fall with its root.
+
+        Returns
+        -------
+        Conditional
+            Means, quantiles, probabilities, densities and draws, with standard errors.
+        """
+        check_is_fitted(self)
+        self._check_table("conditional")
+        schema = self.schema_
+        labels = list(schema.described())
+        if column not in labels:
+            raise ValueError(f"column must be one of {labels}, got {column!r}")
+        draws = check_integer("draws", draws, minimum=64)
+        x = part_of_rows(schema, self, X).x
+        leave_out(schema, x, [column])
+        index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(x))
+        return conditional_of(
+            self.fitted_.prepared,
+            schema,
+            x.to(self.fitted_.model.device),
+            labels.index(column),
+            draws=draws,
+            seed=self.fitted_.seed,
+            index=index,
+            label=column,
+        )
 
     def _check_table(self, question: str) -> None:
         """Raise `ValueError` for images, and for conditional densities."""

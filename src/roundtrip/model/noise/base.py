@@ -1,6 +1,7 @@
 """Base class of observation models p(x | z), and of their settings."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -138,6 +139,28 @@ class ObservationModel(nn.Module, ABC):
         ends = (self.cdf(outputs, end.clamp(-FARTHEST, FARTHEST)) for end in (low, high))
         below, above = ends
         return (above - below).clamp_min(0.0).log()
+
+    def averaged_cdf(self, outputs: Tensor, weights: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the cdf of the one feature, averaged over draws of z, as a function of x.
+
+        Parameters
+        ----------
+        outputs : Tensor
+            Outputs of G, `(rows, draws, n_outputs)`.
+        weights : Tensor
+            Weights of the draws, `(rows, draws)`, which sum to 1.
+
+        Returns
+        -------
+        callable
+            Function of `(rows, points)`, of the same shape.
+        """
+
+        def averaged(x: Tensor) -> Tensor:
+            each = self.cdf(outputs[:, :, None], x[:, None, :, None])[..., 0]
+            return (weights[..., None] * each).sum(1)
+
+        return averaged
 
     def factor(self, place: int) -> "tuple[ObservationModel, list[int]]":
         """Return p(x_j | z) of one feature, and the places of the outputs of G that it needs.

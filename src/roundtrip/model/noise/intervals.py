@@ -6,11 +6,15 @@ below, where the difference of two small numbers keeps its digits.
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 SQRT_2 = math.sqrt(2)
+
+NEGLIGIBLE_SHARE = 1e-9
+"""Of an average of mixtures: Gaussians that have less together are left out."""
 
 
 def log_gaussian_interval(low: Tensor, high: Tensor) -> Tensor:
@@ -29,17 +33,10 @@ def log_gaussian_interval(low: Tensor, high: Tensor) -> Tensor:
     return upper + torch.log(-torch.expm1(gap))
 
 
-def log_mixture_interval(
-    logits: Tensor,
-    gaussians: tuple[Tensor, Tensor],
-    boxes: tuple[Tensor, Tensor, Tensor],
-    tail: tuple[Tensor, Tensor],
-    low: Tensor,
-    high: Tensor,
-) -> Tensor:
-    """Return log p(low < x_j <= high) of the mixture of each feature, `(..., features)`.
+class MixtureParts(NamedTuple):
+    """A mixture of each feature, in float64.
 
-    Parameters
+    Attributes
     ----------
     logits : Tensor
         Of Gaussians, boxes and tail, `(..., features, components)`.
@@ -49,26 +46,69 @@ def log_mixture_interval(
         Centres, half-widths and softness, `(features, boxes)`.
     tail : tuple of Tensor
         Centre and scale, `(features, 1)`.
-    low, high : Tensor
-        Ends of the interval, `(..., features)`.
-
-    Returns
-    -------
-    Tensor
-        In float64.
     """
+
+    logits: Tensor
+    gaussians: tuple[Tensor, Tensor]
+    boxes: tuple[Tensor, Tensor, Tensor]
+    tail: tuple[Tensor, Tensor]
+
+
+def log_mixture_interval(mixture: MixtureParts, low: Tensor, high: Tensor) -> Tensor:
+    """Return log p(low < x_j <= high) of ends `(..., features)`, precise however far out."""
     low, high = low[..., None], high[..., None]
-    mean, sigma = gaussians
+    mean, sigma = mixture.gaussians
     log_gaussian = log_gaussian_interval((low - mean) / sigma, (high - mean) / sigma)
-    centre, half, soft = boxes
+    centre, half, soft = mixture.boxes
     width = half / soft
     in_box = _between(lambda x: _box_cdf(x, width), (low - centre) / soft, (high - centre) / soft)
-    centre, scale = tail
+    centre, scale = mixture.tail
     in_tail = _between(_tail_cdf, (low - centre) / scale, (high - centre) / scale)
     fixed = torch.cat([in_box, in_tail], dim=-1).log()
     fixed = fixed.expand(*log_gaussian.shape[:-1], -1)
-    return torch.logsumexp(
-        logits.log_softmax(dim=-1) + torch.cat([log_gaussian, fixed], dim=-1), dim=-1
+    log_parts = torch.cat([log_gaussian, fixed], dim=-1)
+    return torch.logsumexp(mixture.logits.log_softmax(dim=-1) + log_parts, dim=-1)
+
+
+def mixture_cdf(mixture: MixtureParts, x: Tensor) -> Tensor:
+    """Return p(x_j <= x), `(..., features)`: quicker than an interval, precise to digits of 1."""
+    x = x[..., None]
+    weights, (mean, sigma) = mixture.logits.softmax(dim=-1), mixture.gaussians
+    moving, fixed = weights.split([mean.shape[-1], weights.shape[-1] - mean.shape[-1]], dim=-1)
+    centre, half, soft = mixture.boxes
+    in_box = _box_cdf((x - centre) / soft, half / soft)
+    in_tail = _tail_cdf((x - mixture.tail[0]) / mixture.tail[1])
+    of_gaussians = (moving * torch.special.ndtr((x - mean) / sigma)).sum(-1)
+    return of_gaussians + (fixed * torch.cat([in_box, in_tail], dim=-1)).sum(-1)
+
+
+def averaged(mixture: MixtureParts, weights: Tensor) -> MixtureParts:
+    """Return the average of mixtures of one feature as one mixture with more Gaussians.
+
+    Parameters
+    ----------
+    mixture : MixtureParts
+        Mixtures `(rows, draws, 1, ...)` of one feature.
+    weights : Tensor
+        Weights of the draws, `(rows, draws)`, which sum to 1.
+
+    Returns
+    -------
+    MixtureParts
+        Mixtures `(rows, 1, ...)`, without Gaussians of negligible weight. Boxes and tail, which the
+        draws share, get their mean weights.
+    """
+    mean, sigma = (part[:, :, 0].flatten(1) for part in mixture.gaussians)
+    shares = mixture.logits.softmax(dim=-1)[:, :, 0] * weights[..., None]
+    gaussians = mixture.gaussians[0].shape[-1]
+    moving, fixed = shares[..., :gaussians].flatten(1), shares[..., gaussians:].sum(1)
+    ordered, order = moving.sort(dim=1, descending=True)
+    left = moving.sum(1, keepdim=True) - ordered.cumsum(1)
+    kept = order[:, : int((left > NEGLIGIBLE_SHARE).sum(1).max()) + 1]
+    mean, sigma, moving = (part.gather(1, kept) for part in (mean, sigma, moving))
+    logits = torch.cat([moving, fixed], dim=1).log()
+    return MixtureParts(
+        logits[:, None, None], (mean[:, None, None], sigma[:, None, None]), *mixture[2:]
     )
 
 

@@ -13,6 +13,7 @@ freedom around the median of the column. G gives its weight, too.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +25,13 @@ from torch.nn.functional import softplus
 from roundtrip.model.noise.base import Noise, ObservationModel, gumbel_argmax, normal
 from roundtrip.model.noise.gaussian import inverse_softplus
 from roundtrip.model.noise.histogram import box_edges
-from roundtrip.model.noise.intervals import log_mixture_interval, tail_variance
+from roundtrip.model.noise.intervals import (
+    MixtureParts,
+    averaged,
+    log_mixture_interval,
+    mixture_cdf,
+    tail_variance,
+)
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
     MixtureConstants,
@@ -323,17 +330,16 @@ class MixtureNoise(ObservationModel):
 
     def cdf(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return p(x_j <= value | z), `(..., features)` float64."""
-        return self.log_interval(outputs, torch.full_like(x, -math.inf), x).exp()
+        return mixture_cdf(self._of_intervals(outputs), x.double())
 
     def log_interval(self, outputs: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Return log p(low < x_j <= high | z), `(..., features)` float64."""
-        logits, *gaussians = self._split(outputs.double())
-        centre, half, soft = (part.double() for part in (self.centres, *self._box_shape()))
-        tail = (self.tail_centre.double(), self.tail_scale.double())
-        ends = (low.double(), high.double())
-        return log_mixture_interval(
-            logits, (gaussians[0], gaussians[1]), (centre, half, soft), tail, *ends
-        )
+        return log_mixture_interval(self._of_intervals(outputs), low.double(), high.double())
+
+    def averaged_cdf(self, outputs: Tensor, weights: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the averaged cdf of one feature: that of one mixture with more Gaussians."""
+        mixture = averaged(self._of_intervals(outputs), weights)
+        return lambda x: mixture_cdf(mixture, x[..., None])[..., 0]
 
     def factor(self, place: int) -> tuple[ObservationModel, list[int]]:
         """Return the mixture of one feature, and its outputs."""
@@ -383,6 +389,13 @@ class MixtureNoise(ObservationModel):
         sigma = self.floor + self.widening * softplus(raw + self.first_raw)
         mean = location[..., None] + self.first_width * (shift + self.offsets)
         return self.sharpness * (logits + self.first_logits), mean, sigma
+
+    def _of_intervals(self, outputs: Tensor) -> MixtureParts:
+        """Return logits, Gaussians, boxes and tail in float64."""
+        logits, mean, sigma = self._split(outputs.double())
+        centre, half, soft = (part.double() for part in (self.centres, *self._box_shape()))
+        tail = (self.tail_centre.double(), self.tail_scale.double())
+        return MixtureParts(logits, (mean, sigma), (centre, half, soft), tail)
 
     def _log_tail(self, x: Tensor) -> Tensor:
         """Return the log density of the tails at x, `(..., features, 1)`."""
