@@ -5,7 +5,7 @@ of levels, limit a cell that stays missing. Limits are the same for all rows.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,13 +56,11 @@ class Conditions:
         """Places of the columns of which something is known in some row."""
         return set(np.flatnonzero(~np.isnan(self.values).all(axis=0)).tolist()) | set(self.limits)
 
-    def and_also(self, other: "Conditions") -> "Conditions":
-        """Return these conditions with the limits of another one, of other columns."""
-        x = self.x.clone()
-        known = ~other.x.isnan()
-        x[:, known[0]] = other.x[0, known[0]]
-        limits, ends = self.limits | other.limits, self.ends | other.ends
-        return replace(self, x=x, limits=limits, ends=ends)
+
+def no_conditions(schema: Schema) -> Conditions:
+    """Return one row of which nothing is known."""
+    x = torch.full((1, schema.features), torch.nan, dtype=torch.float64)
+    return Conditions(x, {}, np.full((1, schema.n_columns), np.nan), {})
 
 
 def conditions_of(

@@ -119,8 +119,7 @@ class PartPosterior:
         PartPosterior
             The posteriors of these rows.
         """
-        if prepared.model.inputs is None:
-            prepared = prepared.observed
+        prepared = prepared.of_parts
         if not limits:
             proposal = settled_proposal(prepared, x, tol=TOL, seed=seed)
             return cls(prepared.model, x, proposal)

@@ -66,6 +66,11 @@ class PreparedModel:
             self._observed = PreparedModel(self.model.observed(typical), nets=self.scored_often)
         return self._observed
 
+    @property
+    def of_parts(self) -> "PreparedModel":
+        """The model that takes rows with missing cells: this one, or that of observed cells."""
+        return self if self.model.inputs is not None else self.observed
+
     def model_of(self, x: Tensor) -> RoundtripModel:
         """Return the model, or that of observed cells if some are missing in these rows."""
         if self.model.inputs is None and bool(x.isnan().any()):

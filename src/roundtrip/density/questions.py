@@ -1,6 +1,6 @@
 """`Questions`: densities given some columns, and missing cells, of fitted estimators."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.data import Rows, Schema
-from roundtrip.data.conditions import conditions_of
+from roundtrip.data.conditions import conditions_of, no_conditions
 from roundtrip.data.given_tables import outside_of_fit, table_given
 from roundtrip.data.parts import completed, leave_out, part_of_rows
 from roundtrip.density.conditional import Conditional, conditional_of
@@ -17,8 +17,10 @@ from roundtrip.density.conditional_draws import rows_given
 from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.imputation import likely_cells
 from roundtrip.density.method import Method
+from roundtrip.density.probability import ProbabilityEstimate, probabilities_given
 from roundtrip.density.result import DensityEstimate
-from roundtrip.parameters import check_choice, check_integer, random_stream
+from roundtrip.density.unconverged import warn_of_probabilities
+from roundtrip.parameters import check_choice, check_integer, check_number, random_stream
 
 
 class Questions:
@@ -135,6 +137,53 @@ class Questions:
             index=index,
             label=column,
         )
+
+    def probability(
+        self, event: Mapping[Any, Any], *, given: Any = None, tol: float = 0.02
+    ) -> ProbabilityEstimate:
+        """Estimate the probability of ranges and levels, perhaps given others.
+
+        Parameters
+        ----------
+        event : mapping
+            Conditions by column, all of which hold: a range ``(low, high)`` of numbers, dates or
+            ordered levels, both ends included, None for an open end; a level or a list of levels;
+            a value of a rounded column.
+        given : mapping or DataFrame, default=None
+            What is known of other columns, as for `sample`. One probability for each row of a
+            DataFrame.
+        tol : float, default=0.02
+            Standard error at which sampling stops, relative to the probability.
+
+        Returns
+        -------
+        ProbabilityEstimate
+            Probabilities with standard errors and diagnostics.
+        """
+        check_is_fitted(self)
+        self._check_table("probability")
+        tol = check_number("tol", tol, above=0)
+        schema, device = self.schema_, self.fitted_.model.device
+        asked = conditions_of(schema, self, event, name="event", exact=False)
+        known = no_conditions(schema) if given is None else conditions_of(schema, self, given)
+        twice = asked.places & known.places
+        if twice:
+            labels = list(schema.described())
+            listed = ", ".join(repr(labels[place]) for place in sorted(twice))
+            raise ValueError(f"event and given both name {listed}")
+        found = probabilities_given(
+            self.fitted_.prepared,
+            known.x.to(device),
+            known.limits,
+            asked.x.to(device),
+            asked.limits,
+            tol=tol,
+            seed=self.fitted_.seed,
+        )
+        columns = {name: values.cpu().numpy() for name, values in found.items()}
+        result = ProbabilityEstimate(**columns, index=known.index)
+        warn_of_probabilities(result, tol)
+        return result
 
     def _check_table(self, question: str) -> None:
         """Raise `ValueError` for images, and for conditional densities."""
