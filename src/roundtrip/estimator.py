@@ -406,9 +406,8 @@ class Roundtrip(
         schema = Schema.from_file(of_schema.content, of_schema.tensors)
         model = restored_model(est.options_, schema, content["latent_dim"], state)
         encoder = None
-        if (
-            "part_encoder" in content
-        ):  # not in files without one, where the first question makes one
+        # Without one in the file, the first question makes it.
+        if "part_encoder" in content:
             of_encoder = parts.within("part_encoder").tensors
             encoder = restored_part_encoder(model, schema.features, of_encoder).to(how.device)
         model, seed = model.to(how.device), content["scoring_seed"]
