@@ -23,8 +23,10 @@ from roundtrip.data.missing import MISSING
 from roundtrip.data.scaling import SCALES
 from roundtrip.data.tags import TakesAnyCells
 from roundtrip.density import FittedDensity
+from roundtrip.density.part_encoder import restored_part_encoder
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.scoring import Scoring
+from roundtrip.density.time_of_parts import TimeOfParts
 from roundtrip.io.atomic import check_writable
 from roundtrip.io.devices import resolve_device
 from roundtrip.io.saved import FileParts, Restoring, SavedToFile, plain_parameters
@@ -117,6 +119,11 @@ class Roundtrip(
         The paper's proposal distribution, used by ``density(X, method="importance")``.
     tol : float, default=0.05
         Standard error of a log density, in nats, at which scoring stops.
+    part_encoder : bool or "auto", default="auto"
+        Whether `fit` trains the encoder of parts of rows in the end, within `max_time`, so that
+        the first question about a part of a row need not. "auto" does if it takes at most a
+        twentieth of the time of the fit. It only makes proposals: answers are the same whenever it
+        is trained.
     warm_start : bool, default=False
         Whether `fit` starts from the weights (and scaling) of an earlier `fit` of the same
         estimator, for instance when rows were added. Networks must have the same shape.
@@ -191,6 +198,7 @@ class Roundtrip(
         validation: Validation | Literal["auto"] = "auto",
         proposal: Proposal | Literal["auto"] = "auto",
         tol: float = 0.05,
+        part_encoder: bool | Literal["auto"] = "auto",
         warm_start: bool = False,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -209,6 +217,7 @@ class Roundtrip(
         self.validation = validation
         self.proposal = proposal
         self.tol = tol
+        self.part_encoder = part_encoder
         self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
@@ -277,6 +286,7 @@ class Roundtrip(
         fit_options(params, pixels=pixels)  # checks the parameters before the rows
         check_choice("warm_start", self.warm_start, (True, False))
         check_choice("scale", self.scale, SCALES)
+        check_choice("part_encoder", self.part_encoder, ("auto", True, False))
         check_choice("missing", self.missing, MISSING)
         check_overrides(self.columns)
         check_number("tol", self.tol, above=0)
@@ -326,11 +336,13 @@ class Roundtrip(
             rng=seeds.rng("split"),
             device=device,
         )
+        asked = False if schema.context or schema.images else self.part_encoder
+        time_of = TimeOfParts(asked, max_time, start)
         fitted = fit_in_stages(
             options,
             data,
             seeds=seeds,
-            max_time=None if max_time is None else max_time - (time.perf_counter() - start),
+            max_time=time_of.training,
             start=previous,
             checkpoint=states,
         )
@@ -353,6 +365,8 @@ class Roundtrip(
         if previous is None:
             self._reading = reading(self.columns, self.missing)
         self.fitted_ = FittedDensity(fitted.model, schema, seeds["scoring"])
+        if result.stopped_by != "interrupt" and (seconds := time_of.parts):
+            self.fitted_.prepared.learn_parts(seconds=seconds, verbose=bool(self.verbose))
         return self
 
     def _check_reading(self) -> None:
@@ -378,6 +392,9 @@ class Roundtrip(
         parts = FileParts(content, {})
         parts.add("schema", FileParts(*self.schema_.file_parts()))
         parts.add("model", FileParts({}, self.model_.state_dict()))
+        encoder = self.fitted_.prepared.known_part_encoder
+        if encoder is not None:
+            parts.add("part_encoder", FileParts({}, encoder.state_dict()))
         return parts
 
     @classmethod
@@ -388,7 +405,13 @@ class Roundtrip(
         of_schema = parts.within("schema")
         schema = Schema.from_file(of_schema.content, of_schema.tensors)
         model = restored_model(est.options_, schema, content["latent_dim"], state)
-        est.fitted_ = FittedDensity(model.to(how.device), schema, content["scoring_seed"])
+        encoder = None
+        # Without one in the file, the first question makes it.
+        if "part_encoder" in content:
+            of_encoder = parts.within("part_encoder").tensors
+            encoder = restored_part_encoder(model, schema.features, of_encoder).to(how.device)
+        model, seed = model.to(how.device), content["scoring_seed"]
+        est.fitted_ = FittedDensity(model, schema, seed, encoder)
         est.latent_dims_tried_ = dict(content["latent_dims_tried"])
         est._reading = how.parameters(content["reading"])
         for name in RECORDS:

@@ -33,17 +33,24 @@ def part_of_rows(schema: Schema, owner: Any, X: Any, context: Any = None) -> Row
         float64 tensors on the CPU, NaN for missing cells and for columns that are left out.
     """
     _, frame = as_frame(X)
-    labels = schema.columns
-    if frame is None or labels is None or not set(frame.columns) < set(labels):
+    if frame is None:
         return schema.rows(owner, X, context)
+    whole, left_out = complete_columns(schema, frame)
+    rows = schema.rows(owner, whole if left_out else X, context)
+    leave_out(schema, rows.x, left_out)
+    return rows
+
+
+def complete_columns(schema: Schema, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[Any]]:
+    """Return a table with empty columns for those that it leaves out, and their labels."""
+    labels = schema.columns
+    if labels is None or not set(frame.columns) < set(labels):
+        return frame, []
     if frame.shape[1] == 0:
         raise ValueError("the table has no columns")
     left_out = [label for label in labels if label not in set(frame.columns)]
     nothing = pd.DataFrame(None, index=frame.index, columns=left_out, dtype=object)
-    whole = pd.concat([frame, nothing], axis=1)[labels]
-    rows = schema.rows(owner, whole, context)
-    leave_out(schema, rows.x, left_out)
-    return rows
+    return pd.concat([frame, nothing], axis=1)[labels], left_out
 
 
 def leave_out(schema: Schema, x: Tensor, labels: Sequence[Any]) -> None:

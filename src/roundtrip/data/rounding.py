@@ -147,6 +147,50 @@ class Rounding:
         below, above = self.nearest(ends)[1] / 2
         return (values < self.low - below) | (values > self.high + above)
 
+    def spread_range(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range over which fitting spreads the values from `low` to `high`.
+
+        Both ends belong to the range, and may be infinite. If no rounded value lies between them
+        and all values are rounded, the first end is not below the second.
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of a range of values of the column.
+
+        Returns
+        -------
+        tuple of float
+            Ends of the range of spread values.
+
+        Examples
+        --------
+        >>> whole = Rounding(1.0, 1.0, 9, low=0.0, high=8.0, decimals=0)
+        >>> whole.spread_range(2.5, 5.0), whole.spread_range(2.2, 2.8)
+        ((2.5, 5.5), (2.5, 2.5))
+        """
+        if self.step == 0:
+            return low, high
+        return self._edge(low, -1), self._edge(high, 1)
+
+    def _edge(self, end: float, side: int) -> float:
+        """Return the end of the spread values on one side of an end of a range."""
+        if np.isinf(end):
+            return end
+        if self.points and self.share == 1:
+            points = np.array(self.points)
+            if side < 0:
+                place = int(np.searchsorted(points, end - self.tolerance))
+            else:
+                place = int(np.searchsorted(points, end + self.tolerance, side="right"))
+            ends = np.concatenate([[-np.inf], (points[1:] + points[:-1]) / 2, [np.inf]])
+            return float(ends[place])
+        nearest, width = (float(each[0]) for each in self.nearest(np.array([end])))
+        if abs(end - nearest) > width / 2:  # an exact value
+            return end
+        inside = side * (end - nearest) >= -max(self.tolerance, ARITHMETIC * self.step)
+        return nearest + side * width / 2 if inside else nearest - side * width / 2
+
     def learned_near_share(self, values: np.ndarray, counts: np.ndarray) -> Self:
         """Return the rounding with the `near_share` of distinct values and their counts."""
         nearest, widths = self.nearest(values)

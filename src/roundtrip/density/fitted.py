@@ -13,6 +13,7 @@ from roundtrip.density.blocks import EVALUATIONS_PER_CALL, ROWS_PER_ENCODER_CALL
 from roundtrip.density.estimate import evaluate, evaluate_mean, with_sigma
 from roundtrip.density.mean import MeanDensity
 from roundtrip.density.method import Method
+from roundtrip.density.part_encoder import PartEncoder
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.result import DensityEstimate
 from roundtrip.model.core import RoundtripModel
@@ -32,17 +33,28 @@ class FittedDensity:
         Conversion between the user's rows and those of the model.
     seed : int
         Seed of all draws in scoring.
+    part_encoder : PartEncoder or None, default=None
+        Encoder of parts of rows, if it was trained; otherwise the first question trains it.
     """
 
-    def __init__(self, model: RoundtripModel, schema: Schema, seed: int) -> None:
+    def __init__(
+        self,
+        model: RoundtripModel,
+        schema: Schema,
+        seed: int,
+        part_encoder: PartEncoder | None = None,
+    ) -> None:
         self.model = model
         self.schema = schema
         self.seed = seed
         self._precise = model.with_precise_encoder()
-        self.prepared = PreparedModel(self._precise if model.has_posterior else model, nets=True)
+        self.prepared = PreparedModel(
+            self._precise if model.has_posterior else model, nets=True, part_encoder=part_encoder
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FittedDensity, (self.model, self.schema, self.seed)
+        parts = self.prepared.known_part_encoder
+        return FittedDensity, (self.model, self.schema, self.seed, parts)
 
     def density(
         self,

@@ -6,6 +6,7 @@ makes proposals, so that densities are right however well it is trained.
 """
 
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,9 @@ COMPONENTS = 6
 WIDTH, BLOCKS = 128, 2
 STEPS, BATCH = 1_500, 256
 RATE, LARGEST_GRADIENT = 2e-3, 2.0
+TIMED_STEPS = 30
+"""After so many steps the time of all is estimated."""
+
 SMALLEST_SCALE = 0.02
 """Smallest diagonal entry of an inverse Cholesky factor: no component is much wider than z."""
 
@@ -120,6 +124,16 @@ class PartEncoder(nn.Module):
         return self._posterior(map_blocks(of_block, x, ROWS_PER_ENCODER_CALL).double())
 
 
+def restored_part_encoder(
+    model: RoundtripModel, features: int, state: dict[str, Tensor]
+) -> PartEncoder:
+    """Rebuild a trained encoder from its state dict, on the CPU."""
+    encoder = PartEncoder(columns_of(model, features), model.latent_dim, torch.Generator())
+    encoder = encoder.double().requires_grad_(False)
+    encoder.load_state_dict(state)
+    return encoder
+
+
 def columns_of(model: RoundtripModel, features: int) -> Columns:
     """Return the kinds of the features of a model."""
     if isinstance(model.noise, MixedNoise):
@@ -129,9 +143,17 @@ def columns_of(model: RoundtripModel, features: int) -> Columns:
 
 @torch.enable_grad()
 def fit_part_encoder(
-    model: RoundtripModel, features: int, *, seed: int, steps: int = STEPS, verbose: bool = False
-) -> PartEncoder:
+    model: RoundtripModel,
+    features: int,
+    *,
+    seed: int,
+    steps: int = STEPS,
+    seconds: float = math.inf,
+    verbose: bool = False,
+) -> PartEncoder | None:
     """Train an encoder of parts of rows on what the model generates.
+
+    It depends on the model and the seed alone, whenever it is trained.
 
     Parameters
     ----------
@@ -143,14 +165,17 @@ def fit_part_encoder(
         Seed of the draws and of the first weights.
     steps : int, default=1500
         Number of steps.
+    seconds : float, default=inf
+        Time limit. If the first steps show that it would not be met, there is no encoder.
     verbose : bool, default=False
         Whether to show a progress bar.
 
     Returns
     -------
-    PartEncoder
+    PartEncoder or None
         The encoder, in float64 for calls.
     """
+    start = time.perf_counter()
     device = model.device
     rng = torch.Generator().manual_seed(named_seed(seed, "part encoder") % 2**63)
     numpy_rng = np.random.default_rng(named_seed(seed, "codes of the part encoder"))
@@ -170,6 +195,8 @@ def fit_part_encoder(
             weight.grad = gradient.nan_to_num()
         nn.utils.clip_grad_norm_(weights, LARGEST_GRADIENT)
         adam.step()
+        if step == TIMED_STEPS and (time.perf_counter() - start) / step * steps > seconds:
+            return None
     for weight in weights:
         weight.grad = None
         weight.requires_grad_(False)

@@ -1,8 +1,10 @@
 """`PreparedModel`: a model with what scoring measures of it once, and a cache of its banks."""
 
+import math
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from roundtrip.density.net_variance import NetVariance, net_variance, refinement_covers
@@ -25,16 +27,28 @@ class PreparedModel:
         Model in evaluation mode, which must not change afterwards.
     nets : bool, default=False
         Whether the model is scored so often that the measurement of `net_variance` pays.
+    part_encoder : PartEncoder or None, default=None
+        Encoder of parts of rows, if it was trained before.
+    complete : PreparedModel or None, default=None
+        The model of complete rows that this one is of parts of.
     """
 
-    def __init__(self, model: RoundtripModel, *, nets: bool = False) -> None:
+    def __init__(
+        self,
+        model: RoundtripModel,
+        *,
+        nets: bool = False,
+        part_encoder: PartEncoder | None = None,
+        complete: "PreparedModel | None" = None,
+    ) -> None:
         self.model = model
         self.scored_often = nets
         self.nets = nets and model.has_posterior
         self._net_variance: NetVariance | None = None
         self._refines: bool | None = None
         self._observed: PreparedModel | None = None
-        self._part_encoder: PartEncoder | None = None
+        self._part_encoder = part_encoder
+        self._complete = complete
         self._banks: OrderedDict[int, Bank] = OrderedDict()
         self._given: OrderedDict[bytes, PreparedModel] = OrderedDict()
 
@@ -63,8 +77,15 @@ class PreparedModel:
         if self._observed is None:
             outputs = self.bank(0).outputs
             typical = self.model.noise.mean(outputs).median(dim=0).values
-            self._observed = PreparedModel(self.model.observed(typical), nets=self.scored_often)
+            self._observed = PreparedModel(
+                self.model.observed(typical), nets=self.scored_often, complete=self
+            )
         return self._observed
+
+    @property
+    def of_parts(self) -> "PreparedModel":
+        """The model that takes rows with missing cells: this one, or that of observed cells."""
+        return self if self.model.inputs is not None else self.observed
 
     def model_of(self, x: Tensor) -> RoundtripModel:
         """Return the model, or that of observed cells if some are missing in these rows."""
@@ -72,12 +93,28 @@ class PreparedModel:
             return self.observed.model
         return self.model
 
+    @property
+    def known_part_encoder(self) -> PartEncoder | None:
+        """The encoder of parts of rows, if it was trained or read from a file."""
+        return self._part_encoder
+
     def part_encoder(self, verbose: bool = False) -> PartEncoder:
         """Return the encoder of parts of rows, trained at the first call."""
-        if self._part_encoder is None:
-            features = self.model.noise.mean(self.bank(0).outputs[:1]).shape[1]
-            self._part_encoder = fit_part_encoder(self.model, features, seed=0, verbose=verbose)
+        self.learn_parts(verbose=verbose)
+        assert self._part_encoder is not None
         return self._part_encoder
+
+    def learn_parts(self, *, seconds: float = math.inf, verbose: bool = False) -> None:
+        """Train the encoder of parts of rows, unless there is one or it takes too long."""
+        if self._part_encoder is None and self._complete is not None:
+            self._complete.learn_parts(seconds=seconds, verbose=verbose)
+            self._part_encoder = self._complete.known_part_encoder
+        elif self._part_encoder is None:
+            z = self.model.prior.sample(1, np.random.RandomState(0)).to(self.model.device)
+            features = self.model.noise.mean(self.model.decode(z)).shape[1]
+            self._part_encoder = fit_part_encoder(
+                self.model, features, seed=0, seconds=seconds, verbose=verbose
+            )
 
     def bank(self, seed: int) -> Bank:
         """Return the bank of a seed."""

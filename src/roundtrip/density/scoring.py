@@ -193,6 +193,7 @@ class Scoring(Questions):
         random_state: int | np.random.RandomState | None = None,
         *,
         context: Any = None,
+        given: Any = None,
         rounded: bool = True,
     ) -> Any:
         """Draw rows from the fitted density, like the `X` of `fit`.
@@ -210,6 +211,12 @@ class Scoring(Questions):
             Seed. With None rows differ between calls.
         context : array-like, default=None
             Context of each row, or one for all rows, if `fit` was given one.
+        given : mapping or DataFrame, default=None
+            What is known of some columns; the others are drawn given it. A mapping from columns to
+            conditions: a value; a range ``(low, high)`` of numbers, dates or ordered levels, both
+            ends included, None for an open end; or a list of levels. Or a DataFrame of some of the
+            columns, for each of whose rows `n_samples` rows are drawn; its missing cells are drawn,
+            too, and its index is repeated.
         rounded : bool, default=True
             Whether to round. False gives numbers in float64, drawn from the density itself, in
             which rounded values are spread over their rounding steps. It does not apply to images.
@@ -217,11 +224,14 @@ class Scoring(Questions):
         Returns
         -------
         numpy.ndarray or DataFrame
-            Rows, `(n_samples, features)`, or images; a table of the library of fit's `X`.
+            Rows, `(n_samples, features)`, or images; a table of the library of fit's `X`. With a
+            DataFrame as `given`, the rows drawn for each of its rows, one after the other.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
         check_choice("rounded", rounded, (True, False))
+        if given is not None:
+            return self._sample_given(given, n_samples, random_stream(random_state), rounded)
         contexts = self.schema_.encoded_context(context, n_samples)
         rng = random_stream(random_state)
         if not rounded:

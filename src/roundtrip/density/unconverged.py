@@ -6,6 +6,7 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.diagnostics import LARGEST_LOG_DENSITY, SMALLEST_ESS, reliable_k
 from roundtrip.density.mean import MeanDensity
 from roundtrip.density.method import Method
+from roundtrip.density.probability import ProbabilityEstimate
 from roundtrip.density.result import DensityEstimate
 from roundtrip.exceptions import DensityWarning, warn_user
 
@@ -46,3 +47,14 @@ def warn_of_failures(result: DensityEstimate, method: Method) -> None:
         "larger max_evaluations may help, or a larger tol if only the standard error is too large.",
         DensityWarning,
     )
+
+
+def warn_of_probabilities(result: ProbabilityEstimate, tol: float) -> None:
+    """Issue one warning that counts the probabilities that did not converge."""
+    failed = ~result.converged & (result.probability > 0)
+    if failed.any():
+        warn_user(
+            f"{int(failed.sum())} of {len(failed)} probabilities did not converge: their standard "
+            f"error is above {tol:g} of the probability, or not reliable (pareto_k).",
+            DensityWarning,
+        )

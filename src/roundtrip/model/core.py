@@ -1,6 +1,7 @@
 """The Roundtrip model, eq. (4): a generator G, an encoder H, a prior and an observation model."""
 
 import copy
+from collections.abc import Mapping
 from typing import Self
 
 import torch
@@ -12,6 +13,8 @@ from roundtrip.model.noise import (
     LARGEST_SIGMA,
     SMALLEST_SIGMA,
     ConstantGaussian,
+    Limit,
+    Limited,
     ObservationModel,
     Observed,
     Unseen,
@@ -129,6 +132,10 @@ class RoundtripModel(nn.Module):
         """
         other = self._with("noise", Observed(self.noise))
         return other._with("inputs", FilledInputs(typical.to(self.device)))
+
+    def limited(self, limits: Mapping[int, Limit]) -> Self:
+        """Return the model of rows some of whose missing cells are known to lie in limits."""
+        return self._with("noise", Limited(self.noise, limits)) if limits else self
 
     def with_precise_encoder(self) -> Self:
         """Return the same model with its encoder in float64.

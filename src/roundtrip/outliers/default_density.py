@@ -36,6 +36,7 @@ def default_density(features: int) -> Roundtrip:
         dequantize=False,
         max_epochs=5,
         tol=0.1,
+        part_encoder=False,
     )
 
 
@@ -50,6 +51,7 @@ def density_of_any_kind(device: Any = "auto") -> Roundtrip:
         objective=Likelihood(batch_size=512, min_steps_per_epoch=50),
         max_epochs=20,
         tol=0.1,
+        part_encoder=False,
         device=device,
     )
 

@@ -9,6 +9,7 @@ from roundtrip.model.noise.gaussian import (
     Isotropic,
     isotropic_log_prob,
 )
+from roundtrip.model.noise.limited import Limit, Limited
 from roundtrip.model.noise.mixed import MixedNoise
 from roundtrip.model.noise.mixture import Mixture, MixtureNoise
 from roundtrip.model.noise.observed import Observed
@@ -22,6 +23,8 @@ __all__ = [
     "Heteroscedastic",
     "HeteroscedasticGaussian",
     "Isotropic",
+    "Limit",
+    "Limited",
     "MixedNoise",
     "Mixture",
     "MixtureNoise",

@@ -1,6 +1,7 @@
 """Base class of observation models p(x | z), and of their settings."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,9 @@ from roundtrip.parameters import Component
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-7, 1e7
 """Limits of sigma, beyond which residuals over sigma lose precision in float64."""
+
+FARTHEST = 1e30
+"""Stands for infinity where a cdf is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,121 @@ class ObservationModel(nn.Module, ABC):
     def mean(self, outputs: Tensor) -> Tensor:
         """Return E(x | z), `(..., features)`."""
 
+    def variance(self, outputs: Tensor) -> Tensor:
+        """Return Var(x | z), `(..., features)`; optional, for standard deviations."""
+        raise self._lacks("variance(outputs)", "standard deviations of columns")
+
+    def cdf(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Return p(x_j <= value | z), `(..., features)`; optional, for ranges and quantiles.
+
+        Parameters
+        ----------
+        outputs : Tensor
+            Outputs of G, `(..., n_outputs)`.
+        x : Tensor
+            Values, `(..., features)`, whose leading axes broadcast with those of `outputs`.
+
+        Returns
+        -------
+        Tensor
+            Probabilities.
+        """
+        raise self._lacks("cdf(outputs, x)", "ranges, quantiles and probabilities of columns")
+
+    def log_interval(self, outputs: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Return log p(low < x_j <= high | z), `(..., features)`.
+
+        Ends may be infinite. Subclasses override it where a difference of cdfs loses digits.
+        """
+        ends = (self.cdf(outputs, end.clamp(-FARTHEST, FARTHEST)) for end in (low, high))
+        below, above = ends
+        return (above - below).clamp_min(0.0).log()
+
+    def averaged_cdf(self, outputs: Tensor, weights: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the cdf of the one feature, averaged over draws of z, as a function of x.
+
+        Parameters
+        ----------
+        outputs : Tensor
+            Outputs of G, `(rows, draws, n_outputs)`.
+        weights : Tensor
+            Weights of the draws, `(rows, draws)`, which sum to 1.
+
+        Returns
+        -------
+        callable
+            Function of `(rows, points)`, of the same shape.
+        """
+
+        def averaged(x: Tensor) -> Tensor:
+            each = self.cdf(outputs[:, :, None], x[:, None, :, None])[..., 0]
+            return (weights[..., None] * each).sum(1)
+
+        return averaged
+
+    def factor(self, place: int) -> "tuple[ObservationModel, list[int]]":
+        """Return p(x_j | z) of one feature, and the places of the outputs of G that it needs.
+
+        Subclasses with many outputs override it, so that one feature costs less than all.
+        """
+        return OneFactor(self, place), list(range(self.n_outputs))
+
+    def _lacks(self, method: str, purpose: str) -> NotImplementedError:
+        return NotImplementedError(
+            f"{type(self).__name__} has no {method}, which {purpose} need (docs/extending.md)"
+        )
+
     @abstractmethod
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Draw one x per row of outputs, `(rows, features)`; `rng` is on the CPU."""
+
+
+class OneFactor(ObservationModel):
+    """p(x_j | z) of one feature of another observation model.
+
+    Parameters
+    ----------
+    noise : ObservationModel
+        Observation model of all features.
+    place : int
+        Place of the feature.
+    """
+
+    def __init__(self, noise: ObservationModel, place: int) -> None:
+        super().__init__()
+        self.noise, self.place = noise, place
+        self.features, self.n_outputs = 1, noise.n_outputs
+
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Return log p(x_j | z), `(..., 1)`."""
+        return self._own(self.noise.log_prob(outputs, self._everywhere(x)))
+
+    def mean(self, outputs: Tensor) -> Tensor:
+        """Return E(x_j | z)."""
+        return self._own(self.noise.mean(outputs))
+
+    def variance(self, outputs: Tensor) -> Tensor:
+        """Return Var(x_j | z)."""
+        return self._own(self.noise.variance(outputs))
+
+    def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
+        """Draw x_j."""
+        return self._own(self.noise.sample(outputs, rng))
+
+    def cdf(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Return p(x_j <= value | z)."""
+        return self._own(self.noise.cdf(outputs, self._everywhere(x)))
+
+    def log_interval(self, outputs: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Return log p(low < x_j <= high | z)."""
+        ends = (self._everywhere(low), self._everywhere(high))
+        return self._own(self.noise.log_interval(outputs, *ends))
+
+    def _everywhere(self, x: Tensor) -> Tensor:
+        return x.expand(*x.shape[:-1], self.noise.features)
+
+    def _own(self, values: Tensor) -> Tensor:
+        return values[..., self.place : self.place + 1]
 
 
 class Noise(Component, ABC):

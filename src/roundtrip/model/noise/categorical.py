@@ -43,6 +43,7 @@ class CategoricalNoise(ObservationModel):
     def __init__(self, levels: Sequence[Levels]) -> None:
         super().__init__()
         self.features = len(levels)
+        self.levels = list(levels)
         self.sizes = [each.count for each in levels]
         self.n_outputs = sum(self.sizes)
         frequencies = torch.tensor([f for each in levels for f in each.frequencies])
@@ -96,6 +97,12 @@ class CategoricalNoise(ObservationModel):
             part.log_softmax(dim=-1) + known
             for part, known in zip(parts, self.log_known.to(outputs.dtype), strict=True)
         ]
+
+    def factor(self, place: int) -> tuple[ObservationModel, list[int]]:
+        """Return the softmax of one feature, and its logits."""
+        first = sum(self.sizes[:place])
+        one = CategoricalNoise([self.levels[place]]).to(self.counts.device)
+        return one, list(range(first, first + self.sizes[place]))
 
     @property
     def slopes(self) -> Tensor:

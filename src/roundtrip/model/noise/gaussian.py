@@ -14,6 +14,7 @@ from roundtrip.model.noise.base import (
     ObservationModel,
     normal,
 )
+from roundtrip.model.noise.intervals import log_gaussian_interval
 from roundtrip.parameters import check_number, is_auto
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -119,6 +120,25 @@ class ConstantGaussian(ObservationModel):
     def mean(self, outputs: Tensor) -> Tensor:
         """Return G(z)."""
         return outputs
+
+    def variance(self, outputs: Tensor) -> Tensor:
+        """Return sigma², `(..., features)`."""
+        return self.sigma.square().expand_as(outputs)
+
+    def cdf(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Return Φ((x_j - G(z)_j) / sigma_j)."""
+        return torch.special.ndtr((x - outputs) / self.sigma)
+
+    def log_interval(self, outputs: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Return log p(low < x_j <= high | z)."""
+        sigma = self.sigma
+        return log_gaussian_interval((low - outputs) / sigma, (high - outputs) / sigma)
+
+    def factor(self, place: int) -> tuple[ObservationModel, list[int]]:
+        """Return the Gaussian of one feature, and its output."""
+        sigma = self.sigma.detach()
+        one = ConstantGaussian(1, sigma=float(sigma[place] if sigma.ndim else sigma))
+        return one.requires_grad_(False).to(sigma.device), [place]
 
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Draw x = G(z) + ε, eq. (3)."""
@@ -243,6 +263,20 @@ class HeteroscedasticGaussian(ObservationModel):
     def mean(self, outputs: Tensor) -> Tensor:
         """Return the means."""
         return outputs[..., : self.features]
+
+    def variance(self, outputs: Tensor) -> Tensor:
+        """Return sigma_j(z)²."""
+        return self._split(outputs)[1].square()
+
+    def cdf(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Return Φ((x_j - mean_j) / sigma_j)."""
+        mean, sigma = self._split(outputs)
+        return torch.special.ndtr((x - mean) / sigma)
+
+    def log_interval(self, outputs: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Return log p(low < x_j <= high | z)."""
+        mean, sigma = self._split(outputs)
+        return log_gaussian_interval((low - mean) / sigma, (high - mean) / sigma)
 
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Draw x around the means."""

@@ -131,6 +131,16 @@ class MixedNoise(ObservationModel):
                 found |= zip(self.columns.ordered, model.log_probabilities(part), strict=True)
         return found
 
+    def factor(self, place: int) -> tuple[ObservationModel, list[int]]:
+        """Return the distribution of one feature, and its outputs."""
+        first = 0
+        for model, places, size in zip(self.kinds, self._places, self._sizes, strict=True):
+            if place in places:
+                one, outputs = model.factor(places.index(place))
+                return one, [first + output for output in outputs]
+            first += size
+        raise IndexError(f"there is no feature {place}")
+
     def linear_outputs(self) -> LinearOutputs:
         """Return how G starts if it is linear.
 

@@ -13,6 +13,7 @@ freedom around the median of the column. G gives its weight, too.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +25,13 @@ from torch.nn.functional import softplus
 from roundtrip.model.noise.base import Noise, ObservationModel, gumbel_argmax, normal
 from roundtrip.model.noise.gaussian import inverse_softplus
 from roundtrip.model.noise.histogram import box_edges
+from roundtrip.model.noise.intervals import (
+    MixtureParts,
+    averaged,
+    log_mixture_interval,
+    mixture_cdf,
+    tail_variance,
+)
 from roundtrip.model.noise.mixture_density import (
     NEGLIGIBLE,
     MixtureConstants,
@@ -60,6 +68,12 @@ SMALLEST_DENSITY = 1e-17
 count."""
 
 SQRT_2PI = math.sqrt(2 * math.pi)
+
+OF_FEATURES = {
+    *("floor", "tail_centre", "tail_scale", "first_centres", "shift_units"),
+    *("shifts", "log_widths", "log_softness"),
+}
+"""Tensors with a row for each feature."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -301,6 +315,45 @@ class MixtureNoise(ObservationModel):
         centres = centres.expand(*mean.shape[:-1], -1)
         return (torch.softmax(logits, dim=-1) * torch.cat([mean, centres], dim=-1)).sum(-1)
 
+    def variance(self, outputs: Tensor) -> Tensor:
+        """Return Var(x | z) of what `sample` draws: between two quantiles, the tail has one."""
+        logits, mean, sigma = self._split(outputs)
+        half, soft = self._box_shape()
+        within_box = half.square() / 3 + (math.pi * soft).square() / 3
+        within_tail = tail_variance(SMALLEST_LEVEL) * self.tail_scale.square()
+        fixed = torch.cat([within_box, within_tail], dim=-1).to(mean.dtype)
+        within = torch.cat([sigma.square(), fixed.expand(*mean.shape[:-1], -1)], dim=-1)
+        centres = torch.cat([self.centres, self.tail_centre], dim=-1).to(mean.dtype)
+        centres = torch.cat([mean, centres.expand(*mean.shape[:-1], -1)], dim=-1)
+        apart = centres - self.mean(outputs)[..., None]
+        return (torch.softmax(logits, dim=-1) * (within + apart.square())).sum(-1)
+
+    def cdf(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Return p(x_j <= value | z), `(..., features)` float64."""
+        return mixture_cdf(self._of_intervals(outputs), x.double())
+
+    def log_interval(self, outputs: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Return log p(low < x_j <= high | z), `(..., features)` float64."""
+        return log_mixture_interval(self._of_intervals(outputs), low.double(), high.double())
+
+    def averaged_cdf(self, outputs: Tensor, weights: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the averaged cdf of one feature: that of one mixture with more Gaussians."""
+        mixture = averaged(self._of_intervals(outputs), weights)
+        return lambda x: mixture_cdf(mixture, x[..., None])[..., 0]
+
+    def factor(self, place: int) -> tuple[ObservationModel, list[int]]:
+        """Return the mixture of one feature, and its outputs."""
+        one = MixtureNoise(1, moving=self.moving, fixed=self.fixed)
+        own = {
+            name: each[place : place + 1] if name in OF_FEATURES else each
+            for name, each in self.state_dict().items()
+        }
+        one.load_state_dict(own)
+        size = self.n_outputs // self.features - 1
+        first = self.features + place * size
+        one = one.requires_grad_(False).to(self.floor.device)
+        return one, [place, *range(first, first + size)]
+
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Choose a component by its weight and draw from it; `(rows, features)`."""
         logits, mean, sigma = self._split(outputs)
@@ -336,6 +389,13 @@ class MixtureNoise(ObservationModel):
         sigma = self.floor + self.widening * softplus(raw + self.first_raw)
         mean = location[..., None] + self.first_width * (shift + self.offsets)
         return self.sharpness * (logits + self.first_logits), mean, sigma
+
+    def _of_intervals(self, outputs: Tensor) -> MixtureParts:
+        """Return logits, Gaussians, boxes and tail in float64."""
+        logits, mean, sigma = self._split(outputs.double())
+        centre, half, soft = (part.double() for part in (self.centres, *self._box_shape()))
+        tail = (self.tail_centre.double(), self.tail_scale.double())
+        return MixtureParts(logits, (mean, sigma), (centre, half, soft), tail)
 
     def _log_tail(self, x: Tensor) -> Tensor:
         """Return the log density of the tails at x, `(..., features, 1)`."""

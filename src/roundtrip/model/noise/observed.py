@@ -45,6 +45,10 @@ class Observed(ObservationModel):
         """Return E(x | z) of all features."""
         return self.noise.mean(outputs)
 
+    def factor(self, place: int) -> tuple[ObservationModel, list[int]]:
+        """Return p(x_j | z) of one feature, and its outputs."""
+        return self.noise.factor(place)
+
     def sample(self, outputs: Tensor, rng: torch.Generator) -> Tensor:
         """Draw all features."""
         return self.noise.sample(outputs, rng)

@@ -54,6 +54,7 @@ class OrdinalNoise(ObservationModel):
     def __init__(self, levels: Sequence[Levels]) -> None:
         super().__init__()
         self.features = len(levels)
+        self.levels = list(levels)
         self.n_outputs = 3 * COMPONENTS * self.features
         self.sizes = [each.count for each in levels]
         thresholds = torch.full((self.features, max(self.sizes) + 1), BEYOND, dtype=torch.float64)
@@ -123,6 +124,21 @@ class OrdinalNoise(ObservationModel):
             rows = x[:, None].expand(-1, self.features)
             found.append(self.log_prob(outputs[..., None, :], rows)[..., place])
         return found
+
+    def cdf(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Return p(x_j <= level | z), `(..., features)`; unknown levels come after all others."""
+        cumulative = self._cumulative(outputs) * self.log_known.exp().to(outputs)[:, None]
+        cumulative = torch.cat([torch.zeros_like(cumulative[..., :1]), cumulative], dim=-1)
+        place = torch.minimum(x.clamp_min(-1).floor().long(), self.counts - 1) + 1
+        shape = torch.broadcast_shapes(cumulative.shape[:-1], place.shape)
+        below = cumulative.expand(*shape, -1).gather(-1, place.expand(shape)[..., None])[..., 0]
+        return torch.where(x >= self.counts, 1.0, below)
+
+    def factor(self, place: int) -> tuple[ObservationModel, list[int]]:
+        """Return the distribution of one feature, and its outputs."""
+        size = 3 * COMPONENTS
+        one = OrdinalNoise([self.levels[place]]).to(self.counts.device)
+        return one, list(range(size * place, size * (place + 1)))
 
     def _cumulative(self, outputs: Tensor) -> Tensor:
         """Return p(x_j <= l | z) for all levels, `(..., features, levels)`."""
