@@ -126,7 +126,7 @@ def test_of_clean_rows_hardly_any_is_discovered(rng):
         p_values = detector.p_value(rng.normal(size=(10_000, 1)), reference=reference)
         assert (p_values < 0.01).mean() < 0.015
         discoveries = [
-            detector.discoveries(rng.normal(size=(500, 1)), reference=reference).any()
+            detector.discoveries(rng.normal(size=(150, 1)), reference=reference).any()
             for _ in range(20)
         ]
         assert np.mean(discoveries) <= 0.3  # 0.1 is asked for, of one and the same reference

@@ -142,7 +142,8 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
     names = list(estimator.feature_names_in_)
     density: Any = getattr(estimator, "estimator_", estimator)  # of a detector
     # What was text in `fit`, such as codes and dates, is text here even if it looks like numbers.
-    text = [name for name, column in density.columns_.items() if not column.is_of_numbers]
+    kinds = {} if density is None else density.columns_  # without a density all are numbers
+    text = [name for name, column in kinds.items() if not column.is_of_numbers]
     table = read_table(data, names, text=text)
     if isinstance(table, pd.DataFrame):
         return table

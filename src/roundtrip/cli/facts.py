@@ -39,17 +39,20 @@ def density_facts(estimator: "Roundtrip") -> dict[str, Any]:
 def detector_facts(detector: "RoundtripDetector") -> dict[str, Any]:
     """What a detector learned, in the order in which it is shown."""
     blurred, held_out = detector.blurred_, detector.held_out_scores_
-    return {
+    density = detector.estimator_
+    facts = {
         "holds": "outlier detector",
         "columns": detector.n_features_in_,
         "column_names": list(getattr(detector, "feature_names_in_", [])) or None,
-        "scored_with_sigma": None if blurred is None else blurred.sigma,
+        "scored_by": "every kind of oddity" if density is None else "one density",
+        "scored_with_sigma": None if blurred is None or density is None else blurred.sigma,
         "threshold_of_predict": detector.offset_,
         "held_out_rows": None if held_out is None else len(held_out),
         "trimmed_rows": detector.n_trimmed_,
-        "latent_dim": detector.estimator_.latent_dim_,
-        "stopped_by": detector.estimator_.stopped_by_,
     }
+    if density is not None:
+        facts |= {"latent_dim": density.latent_dim_, "stopped_by": density.stopped_by_}
+    return facts
 
 
 def _kind_facts(estimator: "Roundtrip") -> dict[str, Any]:

@@ -34,6 +34,14 @@ def detect(
     rate: Annotated[
         float, typer.Option(help="False-discovery rate of the column `outlier`.")
     ] = 0.1,
+    contamination: Annotated[
+        float | None,
+        typer.Option(help="Mark this share of the rows, the oddest, instead of using --rate."),
+    ] = None,
+    explain: Annotated[
+        int,
+        typer.Option(min=0, help="Number of rows to explain in a sentence, the oddest first."),
+    ] = 0,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -56,7 +64,7 @@ def detect(
     \b
     Example:
       roundtrip fit train.csv --outliers -o detector.rt
-      roundtrip detect detector.rt new.csv --top 20 -o scores.csv
+      roundtrip detect detector.rt new.csv --top 20 --explain 10 -o scores.csv
     """
     check_output(output, data)
 
@@ -67,30 +75,46 @@ def detect(
     from roundtrip.parameters import check_number
 
     check_number("--rate", rate, above=0, below=1)
+    if contamination is not None:
+        check_number("--contamination", contamination, above=0, below=1)
     detector = load(model, device=device)
     if isinstance(detector, RoundtripClassifier):
         raise ValueError(f"{model} holds a classifier: fit with --outliers, or without --context")
     if isinstance(detector, Roundtrip):
         detector = RoundtripDetector.from_density(detector.set_params(verbose=0 if quiet else 1))
     detector.set_params(verbose=0 if quiet else 1)
-    detector.estimator_.set_params(verbose=0 if quiet else 1)
+    if detector.estimator_ is not None:
+        detector.estimator_.set_params(verbose=0 if quiet else 1)
     compared = detector.reference_scores(reference)  # raises before the scoring
     X = read_for(detector, data)
     scores = detector.score_samples(X)
     p_values = conformal_p_value(scores, compared)
+    if contamination is None:
+        named, rule = discovered(p_values, rate), f"false-discovery rate {rate:g}"
+    else:
+        named = scores.argsort(kind="stable").argsort() < round(contamination * len(scores))
+        rule = f"a share of {contamination:g}"
     result = pd.DataFrame(
-        {"score": scores, "p_value": p_values, "outlier": discovered(p_values, rate)},
+        {"score": scores, "p_value": p_values, "outlier": named},
         index=X.index if isinstance(X, pd.DataFrame) else None,
     )
     marked = int(result["outlier"].sum())
     if output is not None:
         write(result.reset_index(names="row"), output)
-    lowest = result["score"].to_numpy().argsort(kind="stable")[:top]
+    lowest = result["score"].to_numpy().argsort(kind="stable")[: max(top, explain)]
     rows = X.iloc[lowest] if isinstance(X, pd.DataFrame) else X[lowest]
-    explained = detector.explain(rows).to_frame()
-    shown = result.iloc[lowest].reset_index(names="row")
-    show(shown.join(explained.reset_index(drop=True)), total=marked, rate=rate)
-    if not quiet and not marked and rate * (1 + len(compared)) < len(result):
+    explanation = detector.explain(rows)
+    explained = explanation.to_frame().reset_index(drop=True)
+    shown = result.iloc[lowest].reset_index(names="row").join(explained)
+    show(shown[:top], total=marked, rule=rule)
+    for row, sentence in zip(shown["row"][:explain], explanation.sentences(), strict=False):
+        typer.echo(f"row {row}: {sentence}")
+    if (
+        not quiet
+        and not marked
+        and contamination is None
+        and rate * (1 + len(compared)) < len(result)
+    ):
         typer.echo(
             f"the smallest possible p-value, 1 / {1 + len(compared)}, is too large for single rows "
             f"among {len(result)} at --rate {rate:g}, which needs {math.ceil(len(result) / rate)} "
@@ -105,7 +129,7 @@ def detect(
         )
 
 
-def show(table: "pd.DataFrame", total: int, rate: float) -> None:
+def show(table: "pd.DataFrame", total: int, rule: str) -> None:
     """Print the most unusual rows as a table."""
     from rich import box
     from rich.console import Console
@@ -131,6 +155,4 @@ def show(table: "pd.DataFrame", total: int, rate: float) -> None:
         )
     console = Console()
     console.print(shown)
-    console.print(
-        f"{total} row(s) marked as outliers, false-discovery rate {rate:g}", highlight=False
-    )
+    console.print(f"{total} row(s) marked as outliers, {rule}", highlight=False)

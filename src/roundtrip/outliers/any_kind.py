@@ -19,17 +19,22 @@ class FittedCells:
     ----------
     scorer : Scorer
         What scores rows.
-    scores, held_out_scores : numpy.ndarray
-        Scores of all rows, and of those that were held out.
+    held_out_scores : numpy.ndarray
+        Scores of the rows that were held out.
     """
 
     scorer: Scorer
-    scores: np.ndarray
     held_out_scores: np.ndarray
 
 
 def fit_cells(
-    X: Any, density: Roundtrip, *, share: float, rng: np.random.Generator, least: int
+    X: Any,
+    density: Roundtrip,
+    *,
+    share: float,
+    rng: np.random.Generator,
+    least: int,
+    limit: dict[str, Any],
 ) -> FittedCells:
     """Fit a density and the tails of its cells to a table, but for held-out rows.
 
@@ -45,11 +50,13 @@ def fit_cells(
         Source of their choice.
     least : int
         Fewer rows raise `ValueError`.
+    limit : dict
+        `max_time` and `checkpoint` of the fit.
 
     Returns
     -------
     FittedCells
-        The scorer, and scores of all rows.
+        The scorer, and scores of the held-out rows.
     """
     _, frame = as_frame(X)
     table = frame_of_array(X) if frame is None else frame
@@ -58,8 +65,7 @@ def fit_cells(
     order = rng.permutation(len(table))
     count = min(max(1, round(share * len(table))), len(table) - 2)
     held_out, training = order[:count], order[count:]
-    density.fit(table.to_numpy()[training] if frame is None else table.iloc[training])
+    density.fit(table.to_numpy()[training] if frame is None else table.iloc[training], **limit)
     values = density.schema_.checked_values(density, X)
     scorer = Scorer.of_cells(density, values[training])
-    scores = scorer.scores(values)
-    return FittedCells(scorer, scores, scores[held_out])
+    return FittedCells(scorer, scorer.scores(values[held_out]))

@@ -1,9 +1,19 @@
 """p-values by the rank of a score among those of reference rows."""
 
+import math
+
 import numpy as np
 from scipy.stats import false_discovery_control
 
 from roundtrip.parameters import check_number
+
+START, END, CALLED = 0.2, 0.02, 0.0015
+"""Shares of scores below the start and the end of the tail, and below the score that
+`calling_score` gives if the tail is exponential."""
+
+SHORTEST = 1.0
+"""Least mean length of that tail, in the units of `Tails.lengths`; scores of a few held-out rows,
+or of equal ones, have no tail of their own."""
 
 TAIL = 0.1
 """Lowest share of the scores above the fence, from which the tail is estimated."""
@@ -29,6 +39,23 @@ def fence(scores: np.ndarray) -> float:
     if lower == upper:  # most rows score the same, which does not make the others outliers
         lower = lowest
     return float(lower - FENCE * (upper - lower))
+
+
+def calling_score(scores: np.ndarray) -> float:
+    """Score below which a usual row hardly ever scores, from the scores of held-out rows.
+
+    An exponential tail beyond the lowest fifth of the scores is extrapolated. Its length is
+    measured without the very lowest scores, which may be those of outliers.
+
+    >>> usual = np.log(np.random.default_rng(0).random(5000))
+    >>> round(float((usual < calling_score(usual)).mean()), 3)
+    0.001
+    """
+    start, end = np.quantile(scores, [START, END])
+    beyond = start - np.clip(scores[scores <= start], end, None)
+    # Cut off at `end`, the mean excess is this share of that of the whole tail.
+    mean = max(beyond.mean() / (1 - END / START), SHORTEST)
+    return float(start - mean * np.log(START / CALLED) - TIE)
 
 
 def conformal_p_value(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -110,3 +137,12 @@ def discovered(p_values: np.ndarray, rate: float) -> np.ndarray:
     """
     rate = check_number("rate", rate, above=0, below=1)
     return false_discovery_control(p_values) <= rate
+
+
+def fewest_references(rows: int, rate: float) -> int:
+    """Reference rows without which not even one of so many rows can be found at this rate.
+
+    >>> fewest_references(200, rate=0.1)
+    1999
+    """
+    return math.ceil(rows / rate) - 1

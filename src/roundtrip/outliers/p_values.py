@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from roundtrip.outliers.conformal import conformal_p_value, discovered, fence, without_outliers
+from roundtrip.exceptions import warn_user
+from roundtrip.outliers.conformal import (
+    conformal_p_value,
+    discovered,
+    fence,
+    fewest_references,
+    without_outliers,
+)
 from roundtrip.parameters import check_choice
 
 REFERENCES = ("held-out", "trimmed", "model")
@@ -15,7 +22,7 @@ class PValues:
     """p-values and discoveries by the scores of held-out rows or of draws from the density."""
 
     held_out_scores_: np.ndarray | None
-    model_scores_: np.ndarray
+    model_scores_: np.ndarray | None
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Score of each row, `(rows,)`.
@@ -40,8 +47,9 @@ class PValues:
             good the density is, and at least 1 / (1 + held-out rows). Outliers among the held-out
             rows make p-values larger; "trimmed", which is approximate, replaces held-out rows
             below the fence of ``contamination="auto"`` by a tail estimated from the others.
-            "model", the default after `from_density`, are draws from the fitted density: they
-            contain no outliers, but are only as good as the fit.
+            "model", the default after `from_density` and for detectors with one density only, are
+            draws from the fitted density: they contain no outliers, but are only as good as the
+            fit.
         """
         return conformal_p_value(self.score_samples(X), self.reference_scores(reference))
 
@@ -53,11 +61,16 @@ class PValues:
         reference : {"held-out", "trimmed", "model"}, optional
             As in `p_value`.
         """
-        check_is_fitted(self, "model_scores_")
+        check_is_fitted(self, "held_out_scores_")
         if reference is None:
             reference = "model" if self.held_out_scores_ is None else "held-out"
         check_choice("reference", reference, REFERENCES)
         scores = self.model_scores_ if reference == "model" else self.held_out_scores_
+        if scores is None and reference == "model":
+            raise ValueError(
+                'reference="model" compares rows with draws from one density, but this detector '
+                'scores rows by every kind of oddity: use "held-out" or "trimmed"'
+            )
         if scores is None:
             raise ValueError(
                 "a detector made from a density has no held-out rows: leave out the reference, or "
@@ -69,7 +82,8 @@ class PValues:
         """Outliers among the rows of `X` at a given false-discovery rate, `(rows,)` of bool.
 
         Applies Benjamini and Hochberg's procedure to the p-values of these rows. To find k outliers
-        in n rows it needs at least n / (k * rate) reference rows.
+        in n rows it needs at least n / (k * rate) reference rows; a warning says if nothing is
+        found and they are too few to name a single row.
 
         Parameters
         ----------
@@ -81,4 +95,13 @@ class PValues:
             As in `p_value`. The default finds rows that are less likely than those of `fit`; if
             these contain as many outliers of the same kind, use "trimmed".
         """
-        return discovered(self.p_value(X, reference=reference), rate)
+        p_values = self.p_value(X, reference=reference)
+        found = discovered(p_values, rate)
+        references = len(self.reference_scores(reference))
+        if not found.any() and (needed := fewest_references(len(p_values), rate)) > references:
+            warn_user(
+                f"{references} reference rows are too few to name a single outlier among "
+                f"{len(p_values)} rows at rate={rate:g}, which takes {needed}: fit to more rows, "
+                "ask for fewer at once, allow a higher rate, or use p_value"
+            )
+        return found

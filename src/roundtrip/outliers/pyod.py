@@ -30,6 +30,8 @@ class RoundtripOD(BaseDetector):
         Noise that rows are scored with.
     gaussian_columns, trim : bool, default=True
         Whether columns are made Gaussian, and clear outliers trimmed from the training rows.
+    clean : bool, default=False
+        Whether the rows of `fit` contain no outliers.
     calibration_fraction : float, default=0.2
         Share of the rows held out for p-values.
     device : str or torch.device, default="auto"
@@ -63,6 +65,7 @@ class RoundtripOD(BaseDetector):
         sigma: float | Literal["auto"] | None = "auto",
         gaussian_columns: bool = True,
         trim: bool = True,
+        clean: bool = False,
         calibration_fraction: float = 0.2,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -73,6 +76,7 @@ class RoundtripOD(BaseDetector):
         self.sigma = sigma
         self.gaussian_columns = gaussian_columns
         self.trim = trim
+        self.clean = clean
         self.calibration_fraction = calibration_fraction
         self.device = device
         self.random_state = random_state

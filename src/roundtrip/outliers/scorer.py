@@ -1,9 +1,11 @@
 """`Scorer`: log densities of rows for outlier detection, and their parts."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ from roundtrip.io.saved import FileParts, Restoring
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.cell_tails import CellTails
 from roundtrip.outliers.columns import GaussianColumns
-from roundtrip.outliers.explanation import TOL, Surprises
+from roundtrip.outliers.explanation import TOL, Explanation, Surprises
 from roundtrip.parameters import named_seed
 
 DRAWS = 2000
@@ -81,6 +83,12 @@ class Scorer:
     def draw_scores(self) -> np.ndarray:
         """Sorted scores of draws from the density."""
         return np.sort(self._log_density(self._draws))
+
+    def explain(
+        self, rows: np.ndarray, features: Sequence[str], index: pd.Index | None = None
+    ) -> Explanation:
+        """Explain the surprise of rows in the user's units."""
+        return self.surprises(rows).above(self.usual_surprises, features, index)
 
     def surprises(self, rows: np.ndarray) -> Surprises:
         """-log p(x) of rows in the user's units, and its parts."""
