@@ -93,7 +93,7 @@ def measure(dataset, variant, seed, data_home):
         settings = variants(training.shape[1])[variant]
         if "estimator" in settings:  # as many rows as the default density is fitted to
             training = training[: round(MOST_ROWS / 0.8)]
-        fitted = RoundtripDetector(random_state=seed, **settings).fit(training)
+        fitted = RoundtripDetector(random_state=seed, **{"sigma": SIGMA} | settings).fit(training)
         refuse_interrupted(fitted)
         oddness, trimmed = -fitted.score_samples(test), fitted.n_trimmed_
     return {

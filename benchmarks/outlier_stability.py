@@ -48,7 +48,7 @@ def measure(codes, split, data_home):
     fitted = []
     with patch.object(StandardNormal, "spread", CODES[codes]):
         for seed in range(FITS):
-            fitted.append(RoundtripDetector(random_state=FIRST_SEED + seed).fit(rows))
+            fitted.append(RoundtripDetector(sigma=SIGMA, random_state=FIRST_SEED + seed).fit(rows))
             refuse_interrupted(fitted[-1])
     ranks = np.stack([rankdata(each.score_samples(data.test)) for each in fitted])
     odd = np.sort(ranks.mean(axis=0).argsort()[: round(ODDEST * ranks.shape[1])])

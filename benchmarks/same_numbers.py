@@ -198,7 +198,7 @@ CASES: dict[str, Callable[[], Numbers]] = {
     "classifier": classifier,
     "classifier_adversarial": lambda: classifier(random_state=3, **ADVERSARIAL),
     "detector": detector,
-    "detector_dataframe": lambda: detector(FRAME),
+    "detector_dataframe": lambda: detector(FRAME, sigma=4.0),
     "detector_own": lambda: detector(PLANE, estimator=small(), sigma=None, trim=False),
     "detector_standard": lambda: detector(PLANE, gaussian_columns=False),
     "from_density": from_density,

@@ -275,7 +275,7 @@ class RoundtripDetector(PValues, SavedToFile, TakesAnyCells, OutlierMixin, BaseE
         self.scorer_, self.n_trimmed_ = fitted.scorer, 0
         self.held_out_scores_ = np.sort(fitted.held_out_scores)
         self.model_scores_ = fitted.scorer.draw_scores()
-        self._set_offset(X)
+        self._set_offset(density.schema_.checked_values(density, X))
         return self
 
     @classmethod
@@ -479,13 +479,13 @@ class RoundtripDetector(PValues, SavedToFile, TakesAnyCells, OutlierMixin, BaseE
     def _columns(self, rows: np.ndarray, edge: float) -> GaussianColumns | None:
         return GaussianColumns.fit(rows, edge) if self.gaussian_columns else None
 
-    def _set_offset(self, X: Any) -> None:
-        """Set the score below which rows are called outliers; `X` are the rows of `fit`."""
+    def _set_offset(self, values: np.ndarray) -> None:
+        """Set the score below which rows are called outliers; `values` are the rows of `fit`."""
         if self.contamination == "auto" and isinstance(self.scorer_, EveryKind):
             assert self.held_out_scores_ is not None
             self.offset_ = calling_score(self.held_out_scores_)
             return
-        scores = self.scorer_.scores(self._values(X))
+        scores = self.scorer_.scores(values)
         if self.contamination == "auto":
             self.offset_ = fence(scores)
         else:

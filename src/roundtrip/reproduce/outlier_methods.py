@@ -39,7 +39,7 @@ PAPER_EVALUATIONS = 320
 
 HOW_THEY_ARE_USED = (
     "Columns are standardised for OC-SVM, k-NN and LOF, as the flows do themselves; OC-SVM sees at "
-    f"most {OC_SVM_ROWS:,} rows, the network of Roundtrip {MOST_ROWS:,}; the paper's preset scores "
+    f"most {OC_SVM_ROWS:,} rows, Roundtrip {MOST_ROWS:,}; the paper's preset scores "
     f"a row by {PAPER_EVALUATIONS} evaluations of G. Otherwise settings are the defaults of their "
     "libraries."
 )
