@@ -46,7 +46,8 @@ class Questions:
 
         Observed cells stay as they are. Numbers become means or medians, categories the likeliest
         level, and ordered categories the median level. Such values are too regular for further
-        statistics; several `draws` keep the spread and the dependence of the columns.
+        statistics; several `draws` keep the spread and the dependence of the columns. Rows without
+        any observed cell are filled like all others, given nothing.
 
         Parameters
         ----------
@@ -68,7 +69,7 @@ class Questions:
         check_choice("how", how, ("mean", "median"))
         self._check_table("impute")
         schema, prepared = self.schema_, self.fitted_.prepared
-        values = schema.checked_values(self, X)
+        values = schema.checked_values(self, X, empty_rows=True)
         x = schema.encoded(values).x.to(self.fitted_.model.device)
         incomplete = x.isnan().any(dim=1)
         rng = random_stream(random_state)
