@@ -76,6 +76,14 @@ class ColumnLaw:
             lambda outputs, x: self._one.cdf(outputs[:, :, None], x[..., None])[..., 0], x[:, None]
         )
 
+    def masses(self, edges: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the probabilities of bins between `(rows, bins + 1)` edges, and their errors."""
+
+        def between(outputs: Tensor, x: Tensor) -> Tensor:
+            return self._one.cdf(outputs[:, :, None], x[..., None])[..., 0].diff(dim=-1)
+
+        return self._average(between, edges[:, None])
+
     def log_prob(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return log p(x_j = x | rest) at `(rows, points)`, and standard errors."""
         parts = []
