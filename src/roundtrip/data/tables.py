@@ -129,6 +129,16 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataF
     return _reading(path, read)
 
 
+def read_names(path: str | os.PathLike[str]) -> list[str] | None:
+    """Return the names of the columns of a file as in `read_table`; None if it has none."""
+
+    def names(path: Path, suffix: str) -> list[str] | None:
+        table = _read(path, suffix)
+        return list(map(str, table.columns)) if isinstance(table, pd.DataFrame) else None
+
+    return _reading(path, names)
+
+
 def _reading(path: str | os.PathLike[str], read: Callable[[Path, str], T]) -> T:
     """Call `read` with an existing file and its suffix; every error names the file."""
     path = Path(path)
