@@ -3,6 +3,7 @@
 from copy import copy
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from three_classes import SHARES, SMALL, TINY, TINY_ADVERSARIAL, three_gaussians, true_log_density
 
 from roundtrip import Isotropic, Likelihood, Residual, Roundtrip, RoundtripClassifier, load
-from roundtrip.density import FittedDensity
+from roundtrip.density import FittedDensity, prepared
+from roundtrip.density.part_encoder import fit_part_encoder
 
 CHEAP = {
     "objective": Likelihood(batch_size=64, min_steps_per_epoch=30),
@@ -122,6 +124,27 @@ def test_without_a_rough_density_every_class_is_estimated_whatever_its_prior():
     assert np.isfinite(result.log_density_error[:, [0, 2]]).all()
     assert np.isnan(result.log_density[:, 1]).all()
     np.testing.assert_array_equal(classifier.predict_log_proba(X[:5])[:, 1], -np.inf)
+
+
+@pytest.mark.parametrize("in_fit", [False, True], ids=["only scored", "fitted"])
+def test_rows_with_missing_cells_are_classified_by_what_is_observed(in_fit, monkeypatch):
+    """The classes differ in mean, so that one column alone tells less than both."""
+    monkeypatch.setattr(prepared, "fit_part_encoder", partial(fit_part_encoder, steps=40))
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=2_000)
+    whole = rng.normal(size=(2_000, 2)) + 2.0 * y[:, None]
+    X = whole.copy()
+    X[::3, 0] = np.nan
+    density = Roundtrip(latent_dim=2, **(CHEAP | {"max_epochs": 4, "tol": 0.1}))
+    classifier = RoundtripClassifier(density).fit(X if in_fit else whole, y)
+    rows = np.array([[np.nan, value] for value in (-1.0, 0.5, 1.0, 1.5, 3.0)])
+    result = classifier.posterior(rows)
+    expected = 1 / (1 + np.exp(2.0 - 2.0 * rows[:, 1]))
+    np.testing.assert_allclose(result.probability[:, 1], expected, atol=0.15)
+    assert result.converged.all()
+    both = classifier.predict_proba(np.array([[2.0, 1.0], [0.0, 1.0]]))[:, 1]
+    assert both[0] > 0.65
+    assert both[1] < 0.35
 
 
 def test_columns_of_a_classified_table_go_by_name():
