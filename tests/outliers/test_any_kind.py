@@ -93,7 +93,7 @@ def test_nested_lists_are_read_as_by_the_density():
 
 def test_cells_of_incomplete_rows_are_explained_by_their_conditional_densities(detector):
     """-log p(x_j | the other observed cells), as `conditional` gives it."""
-    rows = missing_at_random(ORACLE.table(12, seed=10), 0.5, seed=11)
+    rows = missing_at_random(ORACLE.table(4, seed=10), 0.5, seed=11)
     est = detector.estimator_
     found = detector.scorer_.surprises(detector._values(rows)).given_others
     np.testing.assert_array_equal(np.isnan(found), rows.isna().to_numpy())
