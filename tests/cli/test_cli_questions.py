@@ -1,5 +1,6 @@
 """Questions about parts of rows from the command line."""
 
+import json
 from functools import partial
 
 import numpy as np
@@ -80,6 +81,13 @@ def test_impute_fills_missing_cells_and_keeps_all_others(tmp_path):
     assert after.drop(columns="note").notna().all().all()
     assert after["note"].equals(before["note"])
     assert set(after["job"]) <= {"student", "clerk", "smith"}
+
+
+def test_files_of_imputers_are_files_of_their_density():
+    facts = json.loads(succeed("info", "imputer.rt", "--json").stdout)
+    assert facts["holds"] == "imputer"
+    assert facts["settings"]["how"] == "mean"
+    assert "row(s) marked as outliers" in succeed("detect", "imputer.rt", "gaps.csv", "-q").stdout
 
 
 def test_impute_agrees_with_python(tmp_path):
