@@ -147,7 +147,7 @@ def _cells_given(
     Cells outside of the range of fit are drawn again, given the same z: cut off at its ends, they
     would pile up there.
     """
-    outputs = map_blocks(model.decode, z, EVALUATIONS_PER_CALL).double()
+    outputs = map_blocks(model.outputs_of, z, EVALUATIONS_PER_CALL).double()
 
     def draw(rows: Tensor) -> Tensor:
         drawn = model.noise.sample(outputs[rows], rng).double()

@@ -75,8 +75,7 @@ def column_masses(
     """
     model, schema = fitted.prepared.of_parts.model, fitted.schema
     rng = np.random.RandomState(named_seed(fitted.seed, "pair marginals") % 2**32)
-    z = model.prior.sample(DRAWS, rng).to(model.device)
-    outputs = map_blocks(model.decode, z, EVALUATIONS_PER_CALL)
+    outputs = map_blocks(model.outputs_of, model.sample_codes(DRAWS, rng), EVALUATIONS_PER_CALL)
     found = []
     for place in places:
         one, needed = model.noise.factor(place)
