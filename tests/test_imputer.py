@@ -118,7 +118,8 @@ def test_rows_without_observed_cells_are_filled_given_nothing(imputer, table):
     assert filled.notna().all().all()
     sample = imputer.estimator_.sample(2_000, random_state=0)
     assert filled["height"].iloc[1] == pytest.approx(sample["height"].mean(), abs=1.5)
-    assert filled["colour"].iloc[1] == sample["colour"].mode()[0]
+    shares = sample["colour"].value_counts(normalize=True)
+    assert shares[filled["colour"].iloc[1]] > shares.max() - 0.05
     pd.testing.assert_frame_equal(filled.iloc[[0, 2]], imputer.transform(rows.iloc[[0, 2]]))
     empty = pd.DataFrame(None, index=[0], columns=table.columns).astype(table.dtypes)
     again = RoundtripImputer(clone(DENSITY), random_state=0).fit(pd.concat([table, empty]))

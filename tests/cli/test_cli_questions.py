@@ -59,6 +59,7 @@ def folder(tmp_path_factory):
     Roundtrip(**TINY).fit(rng.normal(size=(200, 2)), context=labels).save(folder / "context.rt")
     some = frame.head(6)
     some.assign(note=["007", None, "x"] * 2).to_csv(folder / "gaps.csv", index=False)
+    some.to_csv(folder / "numbered.csv")
     some.drop(columns="balance").to_csv(folder / "lacking.csv", index=False)
     some.to_parquet(folder / "gaps.parquet")
     return folder
@@ -253,6 +254,7 @@ BAD = {
     ),
     "no probability": ((*PREDICT, "--column", "age", "--quantiles", "5"), "q must be"),
     "imputing without a column": (("impute", "m.rt", "lacking.csv", "-o", "x.csv"), "it lacks bal"),
+    "imputing row numbers": (("impute", "m.rt", "numbered.csv", "-o", "x.csv"), "has no name"),
     "event and given": (
         ("probability", "m.rt", "age=..40", "--given", "age=20"),
         "event and given both name 'age'",

@@ -71,10 +71,11 @@ def impute(
     if estimator.schema_.images is not None:  # before the file is read as a table
         raise ValueError(f"impute is for tables, and {model} holds a density of images")
     X = read_for(estimator, data)
+    others = _other_columns(estimator, data)  # raises before a long run
     filled = estimator.impute(X, draws=draws, how=how, random_state=seed)
-    tables = [_with_other_columns(each, estimator, data) for each in filled] if draws else filled
+    tables = [_beside(others, each) for each in (filled if draws else [filled])]
     if draws is None:
-        write(_with_other_columns(filled, estimator, data), output)
+        write(tables[0], output)
     elif isinstance(tables[0], pd.DataFrame):
         name = "draw"
         while name in tables[0]:
@@ -214,21 +215,31 @@ def _names_in(estimator: "Roundtrip", data: Path, *, without: str) -> list[str]:
     return found
 
 
-def _with_other_columns(filled: Any, estimator: "Roundtrip", data: Path) -> Any:
-    """Return a completed table with the columns of the file that the model does not know."""
+def _other_columns(estimator: "Roundtrip", data: Path) -> "pd.DataFrame | None":
+    """Return the columns of a file that the model does not know, and empty ones for the others."""
+    import pandas as pd
+
+    from roundtrip.data.tables import read_names, read_table
+
+    there = read_names(data) if hasattr(estimator, "feature_names_in_") else None
+    if there is None:
+        return None
+    known = set(estimator.feature_names_in_)
+    others = [name for name in there if name not in known]
+    if not others:
+        return pd.DataFrame(columns=there)
+    # As text, so that they come out as they went in.
+    return pd.DataFrame(read_table(data, others, text=others)).reindex(columns=there)
+
+
+def _beside(others: "pd.DataFrame | None", filled: Any) -> Any:
+    """Return a completed table with the other columns of its file, in the order of the file."""
     import pandas as pd
 
     from roundtrip.data.libraries import as_frame
-    from roundtrip.data.tables import read_names, read_table
 
     _, frame = as_frame(filled)
-    there = read_names(data) if frame is not None else None
-    if frame is None or there is None:
+    if frame is None or others is None:
         return filled
-    known = [name for name in there if name in set(estimator.feature_names_in_)]
-    others = [name for name in there if name not in known]
-    if not others:
-        return frame[known]
-    # As text, so that they come out as they went in.
-    rest = read_table(data, others, text=others)
-    return pd.concat([frame, pd.DataFrame(rest)], axis=1)[there]
+    known = list(frame.columns)
+    return pd.concat([frame, others.drop(columns=known)], axis=1)[list(others)]
