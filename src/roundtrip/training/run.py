@@ -131,6 +131,7 @@ def fit_model(
         start_at_principal_components(model, data.spread(data.training, streams.training))
     else:
         model.noise.start(data.spread(data.training, streams.training).x, FIRST_WIDTH)
+    _check_start(model)
     trainer = objective.trainer(model, data, options.network, streams)
     training = data.training.to(torch.float32)
     # Rows that repeat within a batch cost time and add nothing; the paper's sampling repeats rows.
@@ -171,6 +172,16 @@ def fit_model(
     )
     # A copy has its own tensors, without gradients and flat buffers of training.
     return copy.deepcopy(trainer.kept), result
+
+
+def _check_start(model: RoundtripModel) -> None:
+    """Raise `ValueError` if the weights of the start are not finite: training returns to these."""
+    bad = [name for name, part in model.named_parameters() if not bool(part.isfinite().all())]
+    if bad:
+        raise ValueError(
+            f"training can't start, because {bad[0]} is not finite for these rows; rescale the "
+            "columns, or use scale='standard'"
+        )
 
 
 def _unsteadiness(schedule: Schedule, batch_size: int) -> float:
