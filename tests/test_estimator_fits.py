@@ -45,7 +45,7 @@ def test_tables_in_any_unit_have_finite_weights(unit, rng):
     assert all(part.isfinite().all() for part in est.model_.state_dict().values())
     assert np.isfinite(est.score_samples(X[:3])).all()
     assert np.isfinite(est.sample(3)).all()
-    with pytest.raises(ValueError, match="too (narrow|wide) for float32"):
+    with pytest.raises(ValueError, match=r"too (narrow|wide) for float32"):
         Roundtrip(2, **settings, scale=None, max_epochs=1).fit(X)
 
 

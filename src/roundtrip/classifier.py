@@ -359,7 +359,13 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             priors=content["priors"],
             random_state=content["random_state"],
         )
-        classifier._take_density(density, _array_of(content["classes"]), content["class_count"])
+        context, counts = density.schema_.context, np.asarray(content["class_count"])
+        n_classes = 0 if context is None else len(context.labels or ())
+        possible = counts.dtype.kind in "iuf" and bool((counts >= 0).all()) and counts.sum() > 0
+        if not len(content["classes"]) == len(counts) == n_classes or not possible:
+            raise ValueError(f"{n_classes} classes, with the numbers of rows {counts.tolist()}")
+        _log_priors(classifier.priors, counts)
+        classifier._take_density(density, _array_of(content["classes"]), counts)
         if content["feature_names"] is not None:  # `fit` gives the density rows without names
             classifier.feature_names_in_ = np.array(content["feature_names"], dtype=object)
         return classifier
