@@ -80,6 +80,15 @@ def with_first(value):
     return change
 
 
+def check_refused(parts, change, folder):
+    content, tensors = json.loads(json.dumps(parts[0])), dict(parts[1])
+    change(content, tensors)
+    path = folder / "absurd.rt"
+    write_model_file(path, content, tensors)
+    with pytest.raises(ModelFileError, match=r"absurd\.rt"):
+        load(path)
+
+
 DENSITY = {
     "NaN weights": tensor("model.generator.first.weight", with_first(math.nan)),
     "infinite weights": tensor("model.generator.first.weight", with_first(math.inf)),
@@ -117,13 +126,7 @@ DENSITY = {
 
 @pytest.mark.parametrize("change", DENSITY.values(), ids=DENSITY.keys())
 def test_a_density_that_no_fit_gives_is_refused(change, files, tmp_path):
-    content, tensors = files["density"]
-    content, tensors = json.loads(json.dumps(content)), dict(tensors)
-    change(content, tensors)
-    path = tmp_path / "absurd.rt"
-    write_model_file(path, content, tensors)
-    with pytest.raises(ModelFileError, match=r"absurd\.rt"):
-        load(path)
+    check_refused(files["density"], change, tmp_path)
 
 
 OTHERS = {
@@ -138,13 +141,7 @@ OTHERS = {
 
 @pytest.mark.parametrize(("kind", "change"), OTHERS.values(), ids=OTHERS.keys())
 def test_a_decision_that_no_fit_gives_is_refused(kind, change, files, tmp_path):
-    content, tensors = files[kind]
-    content, tensors = json.loads(json.dumps(content)), dict(tensors)
-    change(content, tensors)
-    path = tmp_path / "absurd.rt"
-    write_model_file(path, content, tensors)
-    with pytest.raises(ModelFileError, match=r"absurd\.rt"):
-        load(path)
+    check_refused(files[kind], change, tmp_path)
 
 
 @pytest.mark.parametrize(
