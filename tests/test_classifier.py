@@ -184,6 +184,53 @@ def test_a_class_that_has_not_converged_is_a_doubt_unless_it_is_far_behind(class
     assert not result.converged[of_one].any()
 
 
+@pytest.mark.parametrize("radius", [20.0, 1e200])
+def test_rows_far_from_the_data_have_the_posterior_of_the_densities(classifier, radius):
+    """The encoder knows no such row, so that rough estimates are wrong by any number of nats."""
+    angles = np.linspace(0, 2 * np.pi, 7)[:-1]
+    X = 1 + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    result = classifier.posterior(X)
+    est = classifier.estimator_
+    each = [est.density(X, context=np.full(len(X), label)) for label in range(3)]
+    joint = np.stack([part.log_density for part in each], axis=1) + np.log(SHARES)
+    expected = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
+    assert np.isfinite(result.probability).all()
+    assert result.converged.any()
+    np.testing.assert_allclose(result.probability, expected, atol=0.1)
+
+
+def test_a_far_row_needs_the_densities_of_all_classes(classifier, monkeypatch):
+    density = FittedDensity.density
+
+    def failing(self, rows, *settings, **others):
+        result = density(self, rows, *settings, **others)
+        hopeless = np.full(len(rows), bool(rows.context[0, 1]))
+        return replace(
+            result,
+            log_density=np.where(hopeless, -500.0, result.log_density),
+            converged=result.converged & ~hopeless,
+        )
+
+    monkeypatch.setattr(FittedDensity, "density", failing)
+    assert not classifier.posterior([[30.0, 30.0]]).converged.any()
+
+
+def test_rows_without_any_density_keep_the_prior(classifier, monkeypatch):
+    density = FittedDensity.density
+
+    def nothing(self, rows, *settings, **others):
+        result = density(self, rows, *settings, **others)
+        never = np.zeros(len(rows), dtype=bool)
+        return replace(result, log_density=np.full(len(rows), -np.inf), converged=never)
+
+    monkeypatch.setattr(FittedDensity, "density", nothing)
+    result = classifier.posterior([[1e200, 0.0]])
+    shares = classifier.class_count_ / classifier.class_count_.sum()
+    np.testing.assert_allclose(result.probability, [shares])
+    np.testing.assert_allclose(np.exp(classifier.predict_log_proba([[1e200, 0.0]])), [shares])
+    assert not result.converged.any()
+
+
 def test_classes_may_be_anything_hashable():
     X, y = three_gaussians(60, seed=0)
     for labels in ([("x", 0), ("x", 1), ("y", 1)], [1, "one", "two"]):

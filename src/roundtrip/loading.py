@@ -77,7 +77,7 @@ def load(
         return kind._from_file_parts(FileParts(content, tensors), how)
     except ModelFileError as error:
         raise ModelFileError(f"can't load {path}: {error}") from error
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # content of another shape fails in any way
         raise ModelFileError(
             f"{path} does not fit this release of roundtrip; perhaps a newer one wrote it: {error}"
         ) from error

@@ -3,12 +3,18 @@
 from typing import Any
 
 import numpy as np
+from scipy.stats import ks_2samp
 from sklearn.utils.validation import check_is_fitted
 
+from roundtrip.exceptions import warn_user
 from roundtrip.outliers.conformal import conformal_p_value, discovered, fence, without_outliers
 from roundtrip.parameters import check_choice
 
 REFERENCES = ("held-out", "trimmed", "model")
+
+LARGEST_GAP, CHANCE = 0.2, 1e-3
+"""Draws of the model replace held-out rows if the distribution functions of their scores differ by
+less than this, or by no more than chance explains."""
 
 
 class PValues:
@@ -41,7 +47,8 @@ class PValues:
             rows make p-values larger; "trimmed", which is approximate, replaces held-out rows
             below the fence of ``contamination="auto"`` by a tail estimated from the others.
             "model", the default after `from_density`, are draws from the fitted density: they
-            contain no outliers, but are only as good as the fit.
+            contain no outliers, but are only as good as the fit. A warning says if their scores
+            differ from those of held-out rows.
         """
         return conformal_p_value(self.score_samples(X), self.reference_scores(reference))
 
@@ -63,6 +70,8 @@ class PValues:
                 "a detector made from a density has no held-out rows: leave out the reference, or "
                 "fit a detector (RoundtripDetector.fit, roundtrip fit --outliers)"
             )
+        if reference == "model" and self.held_out_scores_ is not None:
+            _warn_of_gap(scores, self.held_out_scores_)
         return without_outliers(scores, fence(scores)) if reference == "trimmed" else scores
 
     def discoveries(self, X: Any, *, rate: float = 0.1, reference: str | None = None) -> np.ndarray:
@@ -82,3 +91,16 @@ class PValues:
             these contain as many outliers of the same kind, use "trimmed".
         """
         return discovered(self.p_value(X, reference=reference), rate)
+
+
+def _warn_of_gap(drawn: np.ndarray, held_out: np.ndarray) -> None:
+    """Warn if the model draws rows whose scores are unlike those of held-out rows."""
+    compared = ks_2samp(drawn, held_out, method="asymp")
+    if compared.statistic > LARGEST_GAP and compared.pvalue < CHANCE:
+        small = float((held_out <= np.quantile(drawn, 0.05)).mean())
+        warn_user(
+            f"reference='model' gives {small:.0%} of the held-out rows a p-value of at most 0.05: "
+            "the model draws rows with other scores than those of fit, so that these p-values are "
+            "not to be trusted; use reference='held-out', or 'trimmed' if many rows of fit are "
+            "outliers"
+        )
