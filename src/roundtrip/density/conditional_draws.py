@@ -136,7 +136,7 @@ def _drawn(
             for (pool, row), count in zip(pools, counts.tolist(), strict=True)
         ]
     )
-    outputs = map_blocks(model.decode, z, EVALUATIONS_PER_CALL).double()
+    outputs = map_blocks(model.outputs_of, z, EVALUATIONS_PER_CALL).double()
     drawn = model.noise.sample(outputs, rng).double()
     for place, limit in limits.items():
         drawn[:, place] = draw_within(model.noise, place, limit, outputs, rng)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.blocks import map_blocks
+from roundtrip.density.outside import with_outside
 from roundtrip.model.core import RoundtripModel
 
 EVALUATIONS_PER_CALL = 4096
@@ -54,6 +55,8 @@ def rough_log_density(model: RoundtripModel, x: Tensor, *, draws: int, seed: int
         log_q = log_noise - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         points = block.repeat_interleave(draws, dim=0)
         log_joint = model.log_joint(points, z.flatten(0, 1)).view(len(block), draws)
-        return torch.logsumexp(log_joint - log_q, dim=1) - math.log(draws)
+        log_integral = torch.logsumexp(log_joint - log_q, dim=1) - math.log(draws)
+        nothing = torch.zeros_like(log_integral)
+        return with_outside(model, log_integral, nothing, model.log_outside(block))[0]
 
     return map_blocks(of_block, x, max(1, EVALUATIONS_PER_CALL // draws)).cpu().numpy()

@@ -19,7 +19,7 @@ from roundtrip.io.atomic import atomic_write
 from roundtrip.parameters import Component, is_sequence
 
 FORMAT = "roundtrip-model"
-FORMAT_VERSION = "3"
+FORMAT_VERSION = "4"
 
 
 def write_model_file(
