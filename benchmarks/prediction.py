@@ -114,8 +114,8 @@ def page(records):
         f"{machine(shown)}.",
         "Quantiles by gradient boosting: scikit-learn's histogram trees for each of 19 quantiles; "
         "the density is constant between them, with exponential tails. Bins: a classifier of 40 "
-        "bins of equal frequency, likewise. NGBoost: normal distributions, at most 1,500 trees "
-        "with a learning rate of 0.03. Gradient boosting: scikit-learn's classifier of histogram "
+        "bins of equal frequency, likewise. NGBoost: normal distributions, at most 800 trees "
+        "with a learning rate of 0.05. Gradient boosting: scikit-learn's classifier of histogram "
         "trees. A tenth of the rows ends the training of all of these. Roundtrip: "
         f"`conditional` with {DRAWS:,} draws.",
     ]

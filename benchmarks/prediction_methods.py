@@ -34,7 +34,7 @@ BINS = 40
 NARROWEST = 1e-3
 """Smallest distance of two predicted quantiles, in standard deviations of the column."""
 
-TREES, RATE, VALIDATION, PATIENCE = 1500, 0.03, 0.1, 30
+TREES, RATE, VALIDATION, PATIENCE = 800, 0.05, 0.1, 30
 """Of NGBoost."""
 
 SCRIPT = Path(__file__).with_name("prediction_ngboost.py")

@@ -113,11 +113,7 @@ class BentTable:
         self.sigma = sigma
         rng = torch.Generator().manual_seed(seed)
         self.G = _Bent(latent_dim, features, rng)
-        # H knows nothing of the posterior.
-        H = nn.Linear(features, latent_dim, dtype=torch.float64)
-        nn.init.zeros_(H.weight)
-        nn.init.zeros_(H.bias)
-        self.model = RoundtripModel(self.G, H, latent_dim, sigma)
+        self.model = RoundtripModel(self.G, _Nearest(self.G, latent_dim), latent_dim, sigma)
         axis = torch.linspace(-7, 7, 4001 if latent_dim == 1 else 401, dtype=torch.float64)
         self.grid = torch.cartesian_prod(*[axis] * latent_dim).view(-1, latent_dim)
         self.log_weights = self.model.prior.log_prob(self.grid)
@@ -135,9 +131,7 @@ class BentTable:
     def log_posterior(self, cells):
         """Log of p(observed cells, z) times the size of a cell of the grid, of one row."""
         seen = ~np.isnan(cells)
-        apart = (
-            torch.from_numpy(cells[seen]) - self.centres[:, torch.from_numpy(seen)]
-        ) / self.sigma
+        apart = torch.from_numpy(cells[seen]) - self.centres[:, torch.from_numpy(seen)]
         constant = seen.sum() * np.log(self.sigma * np.sqrt(2 * np.pi))
         return self.log_weights - 0.5 * (apart / self.sigma).square().sum(1) - constant
 
@@ -164,6 +158,19 @@ class _Bent(nn.Module):
     def forward(self, z):
         z = z.double()
         return torch.sin(1.5 * z @ self.w + self.c) + 0.4 * (z @ self.v).square() / z.shape[1]
+
+
+class _Nearest(nn.Module):
+    """H(x) is the z of a coarse grid whose G(z) is nearest: one mode of several."""
+
+    def __init__(self, G, latent_dim, points=33):
+        super().__init__()
+        axis = torch.linspace(-4, 4, points, dtype=torch.float64)
+        self.grid = torch.cartesian_prod(*[axis] * latent_dim).view(-1, latent_dim)
+        self.centres = G(self.grid)
+
+    def forward(self, x):
+        return self.grid[torch.cdist(x.double(), self.centres).argmin(dim=1)]
 
 
 class Law:
