@@ -89,6 +89,7 @@ def test_distributions_of_a_column_integrate_to_one_and_are_those_of_the_oracle(
         assert own.pvalue > 0.001
 
 
+@pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")
 def test_rows_drawn_given_a_part_follow_conditional_cdfs(oracle):
     table = oracle.table(4, seed=8)
     known = ["b", "e"]
@@ -103,10 +104,8 @@ def test_rows_drawn_given_a_part_follow_conditional_cdfs(oracle):
 
 
 @pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")
-def test_draws_keep_correlations_and_means_do_not(oracle):
-    """The covariance of completed tables; that of conditional means is too small."""
-    complete = oracle.table(1_000, seed=11)
-    truth = oracle.table(50_000, seed=12).cov().to_numpy()
+def test_draws_keep_correlations_and_spread_and_means_do_not(oracle):
+    complete = oracle.table(500, seed=11)
     rng = np.random.default_rng(0)
     mask = rng.random(complete.shape) < 0.5
     mask[np.arange(len(mask)), rng.integers(COLUMNS, size=len(mask))] = False
@@ -114,10 +113,13 @@ def test_draws_keep_correlations_and_means_do_not(oracle):
     filled = oracle.est.impute(incomplete)
     drawn = oracle.est.impute(incomplete, draws=2, random_state=0)
 
-    def distance(table):
-        spread = np.sqrt(np.diag(truth))
-        return np.abs((table.cov().to_numpy() - truth) / np.outer(spread, spread)).max()
+    def gap(table):
+        return np.abs(table.corr().to_numpy() - complete.corr().to_numpy()).max()
 
-    # Five standard errors of a correlation of so many rows.
-    assert all(distance(table) < 5 / np.sqrt(len(complete)) for table in drawn)
-    assert distance(filled) > 2 * max(distance(table) for table in drawn)
+    def spread(table):
+        return float((table.var() / complete.var()).mean())
+
+    for table in drawn:
+        assert gap(table) < 0.15
+        assert spread(table) == pytest.approx(1, abs=0.08)
+    assert spread(filled) < min(spread(table) for table in drawn) - 0.03
