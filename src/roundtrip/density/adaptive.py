@@ -3,6 +3,7 @@
 Rows that the encoder does not know are estimated twice, and converge if both estimates agree.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +27,14 @@ from roundtrip.io.progress import scoring_bar
 from roundtrip.parameters import named_seed
 
 DEFAULT_EVALUATIONS = 20_000
-SAME = 4.0
+SAME = 3.0
 """Largest difference, in standard errors, between two estimates of a row that agree."""
+
+ROUNDING = 1e-4
+"""Difference in nats that rounding may explain: networks compute in float32."""
+
+OF_TWO = math.sqrt(2)
+"""Tolerance of each of two estimates, in units of that of their mean."""
 
 NET_ROWS_PER_CHUNK = 512
 NUMBERS_PER_CHUNK = 2**25
@@ -117,7 +124,10 @@ def adaptive(
             refines = kind is known and prepared.refines
             learns = kind is of_parts and prepared.scored_often
             parts = prepared.part_encoder(verbose) if learns else None
-            rest = replace(request, max_evaluations=budget, refines=refines, parts=parts)
+            of_one = OF_TWO * tol if kind is unusual and confirm else tol
+            rest = replace(
+                request, tol=of_one, max_evaluations=budget, refines=refines, parts=parts
+            )
             sampled = _sample(rest, x[among], climbs, progress, task)
             sampled["n_evaluations"] += spent[among]
             for name, values in sampled.items():
@@ -129,7 +139,7 @@ def adaptive(
         confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest_unusual)
         if confirmable.any():
             other = named_seed(seed, "confirmation")
-            again = SamplingRequest(model, prepared.bank(other), tol, half, other)
+            again = SamplingRequest(model, prepared.bank(other), OF_TWO * tol, half, other)
             task = progress.add_task("scoring unusual rows again", total=int(confirmable.sum()))
             second = _sample(again, x[confirmable], True, progress, task)
             _confirm(columns, confirmable, second)
@@ -189,13 +199,23 @@ def _confirm(columns: dict[str, Tensor], rows: Tensor, again: dict[str, Tensor])
     """Merge a second estimate of some rows; they stay converged where both agree."""
     first = {name: column[rows] for name, column in columns.items()}
     gap = again["log_density"] - first["log_density"]
-    agree = gap.abs() <= SAME * torch.hypot(first["std_error"], again["std_error"])
+    most = SAME * torch.hypot(first["std_error"], again["std_error"])
+    agree = gap.abs() <= most.clamp_min(ROUNDING)
+    share = torch.sigmoid(gap)  # of the second estimate in the sum of both
+    mean = {
+        "log_density": torch.logaddexp(first["log_density"], again["log_density"]) - math.log(2),
+        "std_error": torch.hypot((1 - share) * first["std_error"], share * again["std_error"]),
+        "ess": first["ess"] + again["ess"],
+        "pareto_k": torch.fmax(first["pareto_k"], again["pareto_k"]),
+        "converged": first["converged"] & again["converged"],
+        "n_evaluations": first["n_evaluations"] + again["n_evaluations"],
+    }
     # A proposal that misses a part of p(x) gives the lower estimate.
-    better = ~agree & (gap > 0)
     for name, column in columns.items():
-        column[rows] = torch.where(better, again[name], first[name])
-    columns["converged"][rows] = first["converged"] & again["converged"] & agree
-    columns["n_evaluations"][rows] = first["n_evaluations"] + again["n_evaluations"]
+        better = torch.where(gap > 0, again[name], first[name])
+        column[rows] = torch.where(agree, mean[name], better)
+    columns["converged"][rows] &= agree
+    columns["n_evaluations"][rows] = mean["n_evaluations"]
 
 
 def _sample(
