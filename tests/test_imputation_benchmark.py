@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
+import imputation_methods
 import parts_data
 from imputation import cases
 from imputation_methods import METHODS, MICEFOREST, ROUNDTRIP, Imputed, completed
@@ -72,7 +73,9 @@ def test_at_random_means_that_known_columns_decide():
 
 
 @pytest.mark.parametrize("name", [m for m in METHODS if m not in (MICEFOREST, ROUNDTRIP)])
-def test_methods_complete_hidden_cells_alone(name, truth):
+def test_methods_complete_hidden_cells_alone(name, truth, monkeypatch):
+    monkeypatch.setattr(imputation_methods, "TREES", 20)
+    monkeypatch.setattr(imputation_methods, "DRAWS", 3)
     incomplete = truth.mask(hidden_cells(truth, "20 % MCAR", 0))
     imputed = completed(name, incomplete, roundings(incomplete), 0, None, None)
     known = incomplete.notna()
