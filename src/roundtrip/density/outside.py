@@ -23,6 +23,9 @@ NEGLIGIBLE = 15.0
 of p(x) that the estimate missed would have to be e¹² times what it found to change log p(x) by
 0.05."""
 
+FAR = 25.0
+"""The same for a rough estimate of the integral, which may be too low by many nats."""
+
 BANK_POINTS = 256
 """Draws from the prior that tell, beside draws from the encoder's posterior, that a row is far."""
 
@@ -127,13 +130,14 @@ def outside_rows(
     by_net = by_net.logsumexp(dim=1) - math.log(SIZES[0])
     # A comparison with NaN is False, so that such rows are sampled.
     log_integral = torch.maximum(by_bank, by_net)
-    log_density, std_error, negligible = with_outside(
+    log_density, std_error, _ = with_outside(
         model, log_integral, torch.ones_like(log_integral), log_outside
     )
-    return negligible, {
+    far = log_integral < log_outside - FAR
+    return far, {
         "log_density": log_density,
         "std_error": std_error,
         "ess": torch.full_like(log_density, OUTSIDE_EVALUATIONS),
         "pareto_k": torch.zeros_like(log_density),
-        "converged": negligible,
+        "converged": far,
     }
