@@ -26,7 +26,8 @@ demo: $(DEMO_STAMP)
 
 # In these files, which users call, every parameter is documented; elsewhere what is documented is
 # documented right.
-PUBLIC := $(addprefix src/roundtrip/,estimator.py classifier.py loading.py plots.py \
+PUBLIC := $(addprefix src/roundtrip/,estimator.py classifier.py imputer.py loading.py \
+	plots/conditional.py plots/curves.py plots/images.py plots/pairs.py plots/panels.py \
 	density/scoring.py density/questions.py density/conditional.py density/estimate.py \
 	baselines/base.py \
 	outliers/detector.py outliers/p_values.py outliers/explanation.py)

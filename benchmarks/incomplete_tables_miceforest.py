@@ -19,7 +19,15 @@ frame = frame.astype(dict.fromkeys(texts, "category"))
 # LightGBM refuses some characters in names.
 names = list(frame.columns)
 frame.columns = [f"x{place}" for place in range(len(names))]
-kernel = miceforest.ImputationKernel(frame, num_datasets=1, random_state=request["seed"])
-kernel.mice(request["iterations"], num_threads=1)
-filled = kernel.complete_data(0).set_axis(names, axis=1)
-filled.astype(dict.fromkeys(texts, str)).to_parquet(folder / "complete.parquet")
+strategy = "normal"
+if request["draws_levels"]:
+    drawn = [column for column, name in zip(frame, names, strict=True) if name in texts]
+    strategy = {column: "fast" if column in drawn else "normal" for column in frame}
+kernel = miceforest.ImputationKernel(
+    frame, num_datasets=1, mean_match_strategy=strategy, random_state=request["seed"]
+)
+kernel.mice(request["iterations"] + request["draws"] - 1, num_threads=1)
+for draw in range(request["draws"]):
+    filled = kernel.complete_data(0, iteration=request["iterations"] + draw).set_axis(names, axis=1)
+    filled = filled.astype(dict.fromkeys(texts, str))
+    filled.to_parquet(folder / f"complete-{draw}.parquet")

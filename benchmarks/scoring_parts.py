@@ -116,7 +116,8 @@ def rows_of(name, folder):
 @cache
 def model_of(request, name, kind):
     """A fitted estimator, from results/scoring/models if it is there."""
-    est = kind(scale="minmax", random_state=0)
+    settings = {"scale": "minmax"} if kind is Roundtrip else {}
+    est = kind(**settings, random_state=0)
     key = {
         "table": name,
         "method": kind.__name__,

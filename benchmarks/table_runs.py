@@ -24,6 +24,7 @@ def main(
     page,
     available=present,
     options=None,
+    of_roundtrip=lambda case: True,
 ):
     """Compute all cases that are not known yet, then write the page of all that are.
 
@@ -50,13 +51,16 @@ def main(
     options : mapping, default=None
         Further options of the command line: settings of `add_argument` by their names. Their
         values are passed to `cases` and `measure` by name.
+    of_roundtrip : callable, default=always
+        Whether a run, given its entries, fits Roundtrip, whose default settings then are a part of
+        its key.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, help="folder with the data sets")
     parser.add_argument("--tables", nargs="+", choices=tables, default=tables)
-    parser.add_argument("--splits", type=int, default=splits)
+    parser.add_argument("--splits", "--seeds", type=int, default=splits, help="number of them")
     parser.add_argument("--again", action="store_true", help="compute anew what is known")
     for option, settings in (options or {}).items():
         parser.add_argument(f"--{option}", **settings)
@@ -73,7 +77,9 @@ def main(
     ]
     log = Log(len(todo))
     for case in todo:
-        key = {**case, "settings": settings_name(Roundtrip(random_state=case["split"]))}
+        key = dict(case)
+        if of_roundtrip(case):
+            key["settings"] = settings_name(Roundtrip(random_state=case["split"]))
         if arguments.again:
             runs.forget(key)
         given = {**chosen_options, **case, "folder": arguments.data}

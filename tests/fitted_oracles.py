@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import torch
 from oracles import LinearModel
-from scipy.stats import norm
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
 from torch import nn
 
 from roundtrip import Roundtrip
@@ -64,6 +65,23 @@ class GaussianTable:
         x = self.means[group] + (factors @ normal[..., None])[..., 0]
         return pd.DataFrame(x, columns=self.names)
 
+    def log_density(self, x):
+        """Log densities of the observed cells of `(rows, columns)`, NaN for missing cells."""
+        found = np.empty(len(x))
+        for row, cells in enumerate(x):
+            seen = ~np.isnan(cells)
+            parts = [
+                np.log(share)
+                + multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)]).logpdf(
+                    cells[seen]
+                )
+                for share, mean, covariance in zip(
+                    self.shares, self.means, self.covariances, strict=True
+                )
+            ]
+            found[row] = logsumexp(parts)
+        return found
+
     def given(self, target, values):
         """The mixture of Gaussians of one column given values of others: shares, means, sds."""
         j = self.names.index(target)
@@ -82,6 +100,77 @@ class GaussianTable:
                 log_shares[-1] += -0.5 * np.linalg.slogdet(inner)[1]
         shares = np.exp(np.array(log_shares) - max(log_shares))
         return Law(shares / shares.sum(), np.array(means), np.sqrt(variances))
+
+
+class BentTable:
+    """Columns a, b, c, ... around curves of z, whose density is a sum over a grid of z.
+
+    x_j = sin(w_j z + c_j) + 0.4 (v_j z)² / m + noise, where z has m = 1 or 2 dimensions.
+    """
+
+    def __init__(self, latent_dim, features, *, sigma=0.3, seed=0):
+        self.names = list("abcdefghijklmnopqrstuvwxyz"[:features])
+        self.sigma = sigma
+        rng = torch.Generator().manual_seed(seed)
+        self.G = _Bent(latent_dim, features, rng)
+        self.model = RoundtripModel(self.G, _Nearest(self.G, latent_dim), latent_dim, sigma)
+        axis = torch.linspace(-7, 7, 4001 if latent_dim == 1 else 401, dtype=torch.float64)
+        self.grid = torch.cartesian_prod(*[axis] * latent_dim).view(-1, latent_dim)
+        self.log_weights = self.model.prior.log_prob(self.grid)
+        self.log_weights += latent_dim * (axis[1] - axis[0]).log()
+        self.centres = self.G(self.grid)
+        self.est = as_fitted(self.model, self.table(50, seed=9))
+
+    def table(self, rows, seed=1):
+        """Draw rows."""
+        rng = np.random.default_rng(seed)
+        z = torch.from_numpy(rng.normal(size=(rows, self.model.latent_dim)))
+        x = self.G(z).numpy() + self.sigma * rng.normal(size=(rows, len(self.names)))
+        return pd.DataFrame(x, columns=self.names)
+
+    def log_posterior(self, cells):
+        """Log of p(observed cells, z) times the size of a cell of the grid, of one row."""
+        seen = ~np.isnan(cells)
+        apart = torch.from_numpy(cells[seen]) - self.centres[:, torch.from_numpy(seen)]
+        constant = seen.sum() * np.log(self.sigma * np.sqrt(2 * np.pi))
+        return self.log_weights - 0.5 * (apart / self.sigma).square().sum(1) - constant
+
+    def log_density(self, x):
+        """Log densities of the observed cells of `(rows, columns)`, NaN for missing cells."""
+        return np.array([float(torch.logsumexp(self.log_posterior(row), 0)) for row in x])
+
+    def given(self, target, values):
+        """The distribution of one column given values of others, as a mixture over the grid."""
+        cells = np.array([values.get(name, np.nan) for name in self.names])
+        shares = torch.softmax(self.log_posterior(cells), 0)
+        likely = shares > 1e-9
+        means = self.centres[likely, self.names.index(target)].numpy()
+        return Law(shares[likely].numpy(), means, np.full(len(means), self.sigma))
+
+
+class _Bent(nn.Module):
+    def __init__(self, latent_dim, features, rng):
+        super().__init__()
+        self.w = torch.randn(latent_dim, features, generator=rng).double()
+        self.v = torch.randn(latent_dim, features, generator=rng).double()
+        self.c = torch.randn(features, generator=rng).double()
+
+    def forward(self, z):
+        z = z.double()
+        return torch.sin(1.5 * z @ self.w + self.c) + 0.4 * (z @ self.v).square() / z.shape[1]
+
+
+class _Nearest(nn.Module):
+    """H(x) is the z of a coarse grid whose G(z) is nearest: one mode of several."""
+
+    def __init__(self, G, latent_dim, points=33):
+        super().__init__()
+        axis = torch.linspace(-4, 4, points, dtype=torch.float64)
+        self.grid = torch.cartesian_prod(*[axis] * latent_dim).view(-1, latent_dim)
+        self.centres = G(self.grid)
+
+    def forward(self, x):
+        return self.grid[torch.cdist(x.double(), self.centres).argmin(dim=1)]
 
 
 class Law:

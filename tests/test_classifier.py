@@ -3,6 +3,7 @@
 from copy import copy
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from three_classes import SHARES, SMALL, TINY, TINY_ADVERSARIAL, three_gaussians, true_log_density
 
 from roundtrip import Isotropic, Likelihood, Residual, Roundtrip, RoundtripClassifier, load
-from roundtrip.density import FittedDensity
+from roundtrip.density import FittedDensity, prepared
+from roundtrip.density.part_encoder import fit_part_encoder
 
 CHEAP = {
     "objective": Likelihood(batch_size=64, min_steps_per_epoch=30),
@@ -124,6 +126,27 @@ def test_without_a_rough_density_every_class_is_estimated_whatever_its_prior():
     np.testing.assert_array_equal(classifier.predict_log_proba(X[:5])[:, 1], -np.inf)
 
 
+@pytest.mark.parametrize("in_fit", [False, True], ids=["only scored", "fitted"])
+def test_rows_with_missing_cells_are_classified_by_what_is_observed(in_fit, monkeypatch):
+    """The classes differ in mean, so that one column alone tells less than both."""
+    monkeypatch.setattr(prepared, "fit_part_encoder", partial(fit_part_encoder, steps=40))
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=2_000)
+    whole = rng.normal(size=(2_000, 2)) + 2.0 * y[:, None]
+    X = whole.copy()
+    X[::3, 0] = np.nan
+    density = Roundtrip(latent_dim=2, **(CHEAP | {"max_epochs": 4, "tol": 0.1}))
+    classifier = RoundtripClassifier(density).fit(X if in_fit else whole, y)
+    rows = np.array([[np.nan, value] for value in (-1.0, 0.5, 1.0, 1.5, 3.0)])
+    result = classifier.posterior(rows)
+    expected = 1 / (1 + np.exp(2.0 - 2.0 * rows[:, 1]))
+    np.testing.assert_allclose(result.probability[:, 1], expected, atol=0.15)
+    assert result.converged.all()
+    both = classifier.predict_proba(np.array([[2.0, 1.0], [0.0, 1.0]]))[:, 1]
+    assert both[0] > 0.65
+    assert both[1] < 0.35
+
+
 def test_columns_of_a_classified_table_go_by_name():
     X, y = three_gaussians(200, seed=0)
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -159,6 +182,53 @@ def test_a_class_that_has_not_converged_is_a_doubt_unless_it_is_far_behind(class
     of_one = truth[unsure, 1] / truth[unsure].sum(axis=1) > 0.1
     assert of_one.any()
     assert not result.converged[of_one].any()
+
+
+@pytest.mark.parametrize("radius", [20.0, 1e200])
+def test_rows_far_from_the_data_have_the_posterior_of_the_densities(classifier, radius):
+    """The encoder knows no such row, so that rough estimates are wrong by any number of nats."""
+    angles = np.linspace(0, 2 * np.pi, 7)[:-1]
+    X = 1 + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    result = classifier.posterior(X)
+    est = classifier.estimator_
+    each = [est.density(X, context=np.full(len(X), label)) for label in range(3)]
+    joint = np.stack([part.log_density for part in each], axis=1) + np.log(SHARES)
+    expected = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
+    assert np.isfinite(result.probability).all()
+    assert result.converged.any()
+    np.testing.assert_allclose(result.probability, expected, atol=0.1)
+
+
+def test_a_far_row_needs_the_densities_of_all_classes(classifier, monkeypatch):
+    density = FittedDensity.density
+
+    def failing(self, rows, *settings, **others):
+        result = density(self, rows, *settings, **others)
+        hopeless = np.full(len(rows), bool(rows.context[0, 1]))
+        return replace(
+            result,
+            log_density=np.where(hopeless, -500.0, result.log_density),
+            converged=result.converged & ~hopeless,
+        )
+
+    monkeypatch.setattr(FittedDensity, "density", failing)
+    assert not classifier.posterior([[30.0, 30.0]]).converged.any()
+
+
+def test_rows_without_any_density_keep_the_prior(classifier, monkeypatch):
+    density = FittedDensity.density
+
+    def nothing(self, rows, *settings, **others):
+        result = density(self, rows, *settings, **others)
+        never = np.zeros(len(rows), dtype=bool)
+        return replace(result, log_density=np.full(len(rows), -np.inf), converged=never)
+
+    monkeypatch.setattr(FittedDensity, "density", nothing)
+    result = classifier.posterior([[1e200, 0.0]])
+    shares = classifier.class_count_ / classifier.class_count_.sum()
+    np.testing.assert_allclose(result.probability, [shares])
+    np.testing.assert_allclose(np.exp(classifier.predict_log_proba([[1e200, 0.0]])), [shares])
+    assert not result.converged.any()
 
 
 def test_classes_may_be_anything_hashable():

@@ -35,3 +35,21 @@ def test_boxes_start_on_the_data_with_every_network(rng):
     objective = Likelihood(min_steps_per_epoch=1)
     est = Roundtrip(2, network=MLP((8,), (8,)), objective=objective, max_epochs=1).fit(X)
     assert (est.model_.noise.centres.std(dim=1) > 0.5).all()
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-310, 1e-170, 1e170, 1e300])
+def test_tables_in_any_unit_have_finite_weights(unit, rng):
+    X = unit * rng.normal(size=(60, 2))
+    settings = {"network": Residual(8, 1), "objective": Likelihood(min_steps_per_epoch=5)}
+    est = Roundtrip(2, **settings, max_epochs=1, tol=0.5, random_state=0).fit(X)
+    assert all(part.isfinite().all() for part in est.model_.state_dict().values())
+    assert np.isfinite(est.score_samples(X[:3])).all()
+    assert np.isfinite(est.sample(3)).all()
+    with pytest.raises(ValueError, match=r"too (narrow|wide) for float32"):
+        Roundtrip(2, **settings, scale=None, max_epochs=1).fit(X)
+
+
+def test_a_start_that_is_not_finite_is_refused(rng, monkeypatch):
+    monkeypatch.setattr("roundtrip.training.data.NARROWEST", 0.0)
+    with pytest.raises(ValueError, match="training can't start"):
+        Roundtrip(2, scale=None, max_epochs=1).fit(1e-170 * rng.normal(size=(60, 2)))

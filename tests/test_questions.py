@@ -5,6 +5,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import TINY
+from fitted_oracles import GaussianTable
 from mixed_oracles import MixedMixture, missing_at_random
 
 from roundtrip import Roundtrip
@@ -165,3 +167,49 @@ def test_questions_that_make_no_sense_are_refused(mixed):
         mixed.impute(rows, how="mode")
     with pytest.raises(ValueError, match="missing columns"):
         mixed.score_samples(rows[["height"]])  # scikit-learn's methods take whole tables
+
+
+@pytest.mark.parametrize("kind", ["images", "context"])
+def test_images_and_conditional_densities_have_no_parts(kind, rng):
+    X = rng.random((40, 4, 4, 1)) if kind == "images" else rng.random((40, 2))
+    context = ["a", "b"] * 20 if kind == "context" else None
+    est = Roundtrip(**TINY).fit(X, context=context)
+    questions = {
+        "impute": lambda: est.impute(X),
+        "conditional": lambda: est.conditional(X, 0),
+        "probability": lambda: est.probability({0: (0, 1)}),
+        r"sample\(given=...\)": lambda: est.sample(2, given={0: 0.5}),
+    }
+    for name, question in questions.items():
+        with pytest.raises(
+            ValueError, match=f"{name} is for densities of tables without a context"
+        ):
+            question()
+    if kind == "images":
+        with pytest.raises(ValueError, match="given= is for tables, and these are images"):
+            est.density(X, given=[0])
+
+
+def test_conditions_that_contradict_each_other_have_no_probabilities():
+    est = GaussianTable(1, 3).est
+    with pytest.raises(ValueError, match="given= has no probability under the model"):
+        est.probability({"c": (0, 1)}, given={"a": (1e4, None), "b": (None, -1e4)})
+
+
+@pytest.mark.parametrize("draws", [0, 1.5, "five"])
+def test_numbers_of_completed_tables_are_checked(mixed, draws):
+    with pytest.raises((ValueError, TypeError), match="draws"):
+        mixed.impute(ORACLE.table(3, seed=0), draws=draws)
+
+
+def test_rows_without_observed_cells_are_filled_given_nothing(gaussian):
+    table = pd.DataFrame(np.full((2, 3), np.nan), columns=["a", "b", "c"])
+    table.loc[1, "b"] = 1.0
+    filled = gaussian.impute(table)
+    sample = gaussian.sample(4_000, random_state=0).mean()
+    assert np.abs(filled.iloc[0] - sample).max() < 0.15
+    drawn = gaussian.impute(pd.concat([table.head(1)] * 300), draws=1, random_state=0)[0]
+    assert drawn.std().between(0.8, 1.2).all()
+    assert drawn.corr().loc["a", "b"] == pytest.approx(0.8, abs=0.15)
+    with pytest.raises(ValueError, match="no observed cell"):
+        gaussian.density(table)

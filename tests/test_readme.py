@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from typer.main import get_command
 
 import roundtrip
 import roundtrip.baselines
-from roundtrip import Roundtrip, Validation
+from roundtrip import Roundtrip, Validation, plots
 from roundtrip.cli.app import app
+from roundtrip.density import prepared
+from roundtrip.density.part_encoder import fit_part_encoder
 from roundtrip.outliers import scorer
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +41,7 @@ def short_fits(monkeypatch, tmp_path):
         Roundtrip, "fit", lambda self, *a, **k: fit(self.set_params(**quick), *a, **k)
     )
     monkeypatch.setattr(scorer, "DRAWS", 50)
+    monkeypatch.setattr(prepared, "fit_part_encoder", partial(fit_part_encoder, steps=20))
     monkeypatch.chdir(tmp_path)
 
 
@@ -48,12 +52,15 @@ def test_code_runs():
     X = names["X"] = names["X"][:60]
     names |= {name: getattr(roundtrip, name) for name in roundtrip.__all__}
     rng = np.random.default_rng(0)
-    df = pd.DataFrame({"age": rng.normal(40, 9, 80), "job": ["a", "b"] * 40})
+    df = pd.DataFrame({"age": rng.normal(30, 9, 80), "job": ["clerk", "smith"] * 40})
     df["zip"] = [1, 2, 3, 4] * 20
+    df["balance"] = rng.normal(size=80)
+    df.loc[::3, "balance"] = None
     names |= {
         "df": df,
-        "model": roundtrip.Roundtrip(max_epochs=1).fit(df),
+        "model": roundtrip.Roundtrip(max_epochs=1, columns={"zip": "category"}).fit(df),
         "roundtrip": roundtrip,
+        "plots": plots,
         "est": roundtrip.load("model.rt"),
         "MyNoise": roundtrip.Mixture,
         "y": X[:, 0] > 0,
@@ -64,7 +71,7 @@ def test_code_runs():
     }
     table = README.split("| task | code |")[1].split("\n\n")[0]
     codes = [code for code in re.findall(r"`([^`]+)`", table) if re.match(r"[\w.]+\(", code)]
-    assert len(codes) == 18
+    assert len(codes) == 23
     for code in codes:
         code = code.replace("max_time=60", "max_time=1")
         if "paper" in code:

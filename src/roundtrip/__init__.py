@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from roundtrip.density.proposals import Proposal
     from roundtrip.estimator import Roundtrip
     from roundtrip.exceptions import CheckpointError, DensityWarning, ModelFileError
+    from roundtrip.imputer import RoundtripImputer
     from roundtrip.loading import load
     from roundtrip.model import RoundtripModel
     from roundtrip.model.networks import MLP, Conv, Network, Residual, Sizes
@@ -63,6 +64,7 @@ __all__ = [
     "Roundtrip",
     "RoundtripClassifier",
     "RoundtripDetector",
+    "RoundtripImputer",
     "RoundtripModel",
     "Schema",
     "Sizes",
@@ -88,6 +90,7 @@ _HOMES = {
         "DensityWarning",
         "ModelFileError",
     ),
+    "roundtrip.imputer": ("RoundtripImputer",),
     "roundtrip.loading": ("load",),
     "roundtrip.model": ("RoundtripModel",),
     "roundtrip.model.networks": (

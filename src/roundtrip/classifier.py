@@ -33,7 +33,8 @@ from roundtrip.data.tags import TakesAnyCells
 from roundtrip.density import Method
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.class_posterior import ClassPosterior, log_joint
-from roundtrip.density.rough import rough_log_density
+from roundtrip.density.randomness import seed_of
+from roundtrip.density.rough import known_rows, rough_log_density
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.model_file import plain
 from roundtrip.io.progress import tracked
@@ -220,14 +221,13 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
         log_priors = _log_priors(self.priors, self.class_count_)
         log_density = self._rough(rows, contexts)
         has_rough = fitted.model.has_posterior
+        trusted = self._trusted(rows, contexts, log_density + log_priors)
         rough = log_density.copy() if has_rough else np.full_like(log_density, -np.inf)
         error = np.full_like(log_density, np.nan)
         converged = np.ones(log_density.shape, dtype=bool)
         estimated = np.zeros_like(converged)
-        if has_rough:
-            wanted = self._in_play(log_density + log_priors)
-        else:  # without rough estimates, every class needs a precise one
-            wanted = np.tile(np.isfinite(log_priors), (len(rows), 1))
+        possible = np.isfinite(log_priors)
+        wanted = np.where(trusted[:, None], self._in_play(log_density + log_priors), possible)
         method = Method(
             tol=self.estimator_.tol if tol is None else tol,
             max_evaluations=DEFAULT_EVALUATIONS if max_evaluations is None else max_evaluations,
@@ -250,7 +250,9 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             wanted = self._in_play(log_density + log_priors) & ~estimated
         if not has_rough:
             log_density[~estimated] = np.nan
-        return ClassPosterior.of(log_density, error, converged, rough=rough, log_priors=log_priors)
+        return ClassPosterior.of(
+            log_density, error, converged, rough=rough, log_priors=log_priors, trusted=trusted
+        )
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(y | x), `(rows, classes)` in the order of `classes_`.
@@ -299,6 +301,25 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
         near = joint >= joint.max(axis=1, keepdims=True) - NEGLIGIBLE
         return near & (near.sum(axis=1, keepdims=True) > 1)
 
+    def _trusted(self, rows: Rows, contexts: Tensor, joint: np.ndarray) -> np.ndarray:
+        """Which rows the encoder knows, given their likeliest class by a rough estimate, `(rows,)`.
+
+        For the others a rough estimate says nothing, not even of the classes that are far behind.
+        """
+        fitted = self.estimator_.fitted_
+        trusted = np.zeros(len(rows), dtype=bool)
+        if fitted.model.has_posterior:
+            best = joint.argmax(axis=1)
+            for place, context in enumerate(contexts):
+                among = best == place
+                if among.any():
+                    trusted[among] = known_rows(
+                        fitted.prepared.given(context.to(rows.device)),
+                        rows.x[torch.from_numpy(among)],
+                        seed=seed_of(context.numpy(), fitted.seed),
+                    )
+        return trusted
+
     def _rough(self, rows: Rows, contexts: Tensor) -> np.ndarray:
         """Rough estimates of log p(x | y), `(rows, classes)`; zeros without q(z | x)."""
         fitted = self.estimator_.fitted_
@@ -338,7 +359,13 @@ class RoundtripClassifier(SavedToFile, TakesAnyCells, ClassifierMixin, BaseEstim
             priors=content["priors"],
             random_state=content["random_state"],
         )
-        classifier._take_density(density, _array_of(content["classes"]), content["class_count"])
+        context, counts = density.schema_.context, np.asarray(content["class_count"])
+        n_classes = 0 if context is None else len(context.labels or ())
+        possible = counts.dtype.kind in "iuf" and bool((counts >= 0).all()) and counts.sum() > 0
+        if not len(content["classes"]) == len(counts) == n_classes or not possible:
+            raise ValueError(f"{n_classes} classes, with the numbers of rows {counts.tolist()}")
+        _log_priors(classifier.priors, counts)
+        classifier._take_density(density, _array_of(content["classes"]), counts)
         if content["feature_names"] is not None:  # `fit` gives the density rows without names
             classifier.feature_names_in_ = np.array(content["feature_names"], dtype=object)
         return classifier

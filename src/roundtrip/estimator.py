@@ -23,18 +23,20 @@ from roundtrip.data.missing import MISSING
 from roundtrip.data.scaling import SCALES
 from roundtrip.data.tags import TakesAnyCells
 from roundtrip.density import FittedDensity
+from roundtrip.density.method import LARGEST_TOL
 from roundtrip.density.part_encoder import restored_part_encoder
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.scoring import Scoring
 from roundtrip.density.time_of_parts import TimeOfParts
 from roundtrip.io.atomic import check_writable
 from roundtrip.io.devices import resolve_device
+from roundtrip.io.model_file import check_finite
 from roundtrip.io.saved import FileParts, Restoring, SavedToFile, plain_parameters
 from roundtrip.model.networks import Network
 from roundtrip.model.noise import Noise
 from roundtrip.model.prior import Prior
 from roundtrip.options import HasComponents, PaperPresets, fit_options
-from roundtrip.parameters import Seeds, check_choice, check_number
+from roundtrip.parameters import Seeds, check_choice, check_integer, check_number
 from roundtrip.training import Objective, Validation
 from roundtrip.training.checkpoint import Checkpoint, fingerprint
 from roundtrip.training.concentration import warn_of_concentration
@@ -42,6 +44,7 @@ from roundtrip.training.data import FittingData
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.overfitting import warn_of_overfitting
 from roundtrip.training.plan import fit_in_stages
+from roundtrip.training.result import check_record
 from roundtrip.training.run import restored_model
 
 RECORDS = ("n_iter", "best_epoch", "stopped_by", "prior_gain", "history")
@@ -289,7 +292,7 @@ class Roundtrip(
         check_choice("part_encoder", self.part_encoder, ("auto", True, False))
         check_choice("missing", self.missing, MISSING)
         check_overrides(self.columns)
-        check_number("tol", self.tol, above=0)
+        check_number("tol", self.tol, above=0, below=LARGEST_TOL)
         device = resolve_device(self.device)
         # Networks that were not trained, of a linear model, are no start for training.
         trained = getattr(self, "best_epoch_", 0) > 0
@@ -401,6 +404,8 @@ class Roundtrip(
     def _from_file_parts(cls, parts: FileParts, how: Restoring) -> Self:
         content, state = parts.content, parts.within("model").tensors
         est = cls(**how.parameters(content["parameters"]))
+        check_integer("scoring_seed", content["scoring_seed"], minimum=0)
+        check_record(content)
         est.options_ = FitOptions(**how.parameters(content["options"]))
         of_schema = parts.within("schema")
         schema = Schema.from_file(of_schema.content, of_schema.tensors)
@@ -410,6 +415,7 @@ class Roundtrip(
         if "part_encoder" in content:
             of_encoder = parts.within("part_encoder").tensors
             encoder = restored_part_encoder(model, schema.features, of_encoder).to(how.device)
+            check_finite("encoder of parts of rows", of_encoder)
         model, seed = model.to(how.device), content["scoring_seed"]
         est.fitted_ = FittedDensity(model, schema, seed, encoder)
         est.latent_dims_tried_ = dict(content["latent_dims_tried"])

@@ -1,4 +1,4 @@
-"""`load`: reads the estimator, classifier or detector in a model file."""
+"""`load`: reads the estimator, classifier, detector or imputer in a model file."""
 
 import os
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import torch
 from roundtrip.classifier import RoundtripClassifier
 from roundtrip.estimator import Roundtrip
 from roundtrip.exceptions import ModelFileError
+from roundtrip.imputer import RoundtripImputer
 from roundtrip.io.devices import resolve_device
 from roundtrip.io.model_file import read_model_file
 from roundtrip.io.saved import CLASS, FileParts, Restoring, SavedToFile
@@ -17,7 +18,8 @@ from roundtrip.outliers.detector import RoundtripDetector
 from roundtrip.parameters import Component, is_sequence
 
 CLASSES: dict[str, type[SavedToFile]] = {
-    kind.__name__: kind for kind in (Roundtrip, RoundtripClassifier, RoundtripDetector)
+    kind.__name__: kind
+    for kind in (Roundtrip, RoundtripClassifier, RoundtripDetector, RoundtripImputer)
 }
 
 
@@ -40,7 +42,7 @@ def load(
 
     Returns
     -------
-    Roundtrip, RoundtripClassifier or RoundtripDetector
+    Roundtrip, RoundtripClassifier, RoundtripDetector or RoundtripImputer
         The fitted object that was saved.
 
     Raises
@@ -75,7 +77,7 @@ def load(
         return kind._from_file_parts(FileParts(content, tensors), how)
     except ModelFileError as error:
         raise ModelFileError(f"can't load {path}: {error}") from error
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # content of another shape fails in any way
         raise ModelFileError(
             f"{path} does not fit this release of roundtrip; perhaps a newer one wrote it: {error}"
         ) from error

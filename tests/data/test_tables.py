@@ -401,3 +401,36 @@ def test_a_link_is_followed(tmp_path):
 def test_a_device_is_not_replaced():
     with pytest.raises(OSError, match="not a regular file"), atomic_write("/dev/null"):
         pass
+
+
+LONG = b"y" * 1000 + b"\n"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"1" * (1 << 24)] * 4,
+        [b"a,b\n1,2\n3,", *[b"1" * (1 << 24)] * 4],
+        [b"\n" * (1 << 24)] * 4,
+    ],
+    ids=["one line", "one cell", "empty lines"],
+)
+def test_a_small_file_that_unpacks_to_an_endless_row_is_refused(parts, tmp_path):
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for part in parts:
+            file.write(part)
+    with pytest.raises(ValueError, match="row is longer than 16 MB"):
+        read_table(path)
+
+
+def test_cells_with_new_lines_may_end_a_block_of_the_reader(tmp_path, monkeypatch):
+    monkeypatch.setattr("roundtrip.data.tables.LONGEST_ROW", 1 << 16)
+    path = tmp_path / "long.csv"
+    path.write_bytes(b"a,b\n" + b'1,"' + LONG + b'z"\n' + b'2,"' + LONG * 2 + b'"\n' * 1)
+    frame = read_table(path)
+    assert frame["b"].tolist() == [LONG.decode() + "z", 2 * LONG.decode()]
+    path.write_bytes(b"a,b\n" + (b'1,"' + LONG * 9 + b'"\n') * 30)
+    frame = read_table(path)
+    assert len(frame) == 30
+    assert (frame["b"] == 9 * LONG.decode()).all()

@@ -1,3 +1,4 @@
+import math
 import warnings
 
 import numpy as np
@@ -189,12 +190,18 @@ def test_a_second_estimate_must_agree():
         return {
             "log_density": log_density,
             "std_error": torch.full_like(log_density, 0.05),
+            "ess": torch.full_like(log_density, 80.0),
+            "pareto_k": torch.full_like(log_density, 0.1),
             "converged": torch.ones_like(log_density, dtype=torch.bool),
             "n_evaluations": torch.full_like(log_density, 100, dtype=torch.int64),
         }
 
     first = columns([-1.0, -90.0, -2.0, -3.0])
     _confirm(first, torch.tensor([True, True, True, False]), columns([-1.1, -5.0, -70.0]))
-    assert first["log_density"].tolist() == [-1.0, -5.0, -2.0, -3.0]
+    mean = math.log((math.exp(-1.0) + math.exp(-1.1)) / 2)
+    assert first["log_density"].tolist() == pytest.approx([mean, -5.0, -2.0, -3.0])
+    # That of a mean of two independent estimates.
+    assert first["std_error"].tolist() == pytest.approx([0.05 / 2**0.5, 0.05, 0.05, 0.05], rel=0.01)
+    assert first["ess"].tolist() == [160.0, 80.0, 80.0, 80.0]
     assert first["converged"].tolist() == [True, False, False, True]
     assert first["n_evaluations"].tolist() == [200, 200, 200, 100]

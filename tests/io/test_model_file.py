@@ -70,7 +70,7 @@ def test_header_is_json_with_everything(model_file):
     with safe_open(model_file, framework="pt") as file:
         metadata = file.metadata()
     content = json.loads(metadata["content"])
-    assert metadata["version"] == "3"
+    assert metadata["version"] == "4"
     assert content["class"] == "Roundtrip"
     assert content["parameters"]["objective"] == {
         "component": "Likelihood",
@@ -135,7 +135,7 @@ def test_foreign_safetensors_and_other_versions(tmp_path):
         load(path)
     metadata = {"format": "roundtrip-model", "version": "9"}
     save_file({"a": torch.zeros(2)}, path, metadata=metadata)
-    with pytest.raises(ModelFileError, match="version '9', this release reads version 3: a newer"):
+    with pytest.raises(ModelFileError, match="version '9', this release reads version 4: a newer"):
         load(path)
     save_file({"a": torch.zeros(2)}, path, metadata=metadata | {"version": "1"})
     with pytest.raises(ModelFileError, match=r"version '1', .* fit it again, or use"):

@@ -25,3 +25,14 @@ def test_rows_for_the_prior_are_drawn_from_the_whole_table():
     assert some.x.shape == (100, 1)
     assert some.x.min() < 100
     assert some.x.max() > 900
+
+
+@pytest.mark.parametrize("width", [1e-310, 1e-170, 1e-45])
+def test_columns_too_narrow_for_float32_are_refused(width, rng):
+    data = torch.from_numpy(rng.normal(size=(50, 3)))
+    data[:, 1] = 7.0  # constant columns are fine
+    rows = Rows.without_context(data)
+    FittingData(rows, rows, torch.zeros(3), jitter=False, log_det=0.0)
+    data[:, 2] *= width
+    with pytest.raises(ValueError, match=r"columns \[2\] span a range too narrow for float32"):
+        FittingData(rows, rows, torch.zeros(3), jitter=False, log_det=0.0)

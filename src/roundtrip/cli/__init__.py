@@ -2,10 +2,10 @@
 
 import sys
 
-from roundtrip.cli import images, modelling, outliers, paper
+from roundtrip.cli import images, modelling, outliers, paper, questions, scoring
 from roundtrip.cli.app import app
 
-__all__ = ["app", "images", "main", "modelling", "outliers", "paper"]
+__all__ = ["app", "images", "main", "modelling", "outliers", "paper", "questions", "scoring"]
 
 
 def main() -> None:

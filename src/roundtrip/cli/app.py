@@ -7,7 +7,7 @@ mistake gives one line ``error: ...`` and exit code 2.
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,6 +85,11 @@ Device = Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1, ..."
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no summary.")]
 
 
+def split_names(names: str | None) -> list[str] | None:
+    """Return the names in an option, which are separated by commas."""
+    return None if names is None else [name.strip() for name in names.split(",")]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"roundtrip {__version__}")
@@ -105,6 +110,7 @@ def roundtrip(
       roundtrip fit train.csv -o model.rt
       roundtrip score model.rt test.csv -o scores.csv
       roundtrip sample model.rt -n 1000 -o new.csv
+      roundtrip impute model.rt gaps.csv -o filled.csv
     """
 
 
@@ -117,19 +123,22 @@ def check_output(output: Path | None, data: Path | None = None) -> None:
 
 
 def load_density(model: Path, device: str) -> "Roundtrip":
-    """Load the density estimator of a model file; for a classifier, its class densities."""
-    from roundtrip import Roundtrip, RoundtripClassifier, load
+    """Load the density estimator of a model file, also of a classifier or an imputer."""
+    from roundtrip import Roundtrip, RoundtripClassifier, RoundtripImputer, load
 
     held = load(model, device=device)
-    if isinstance(held, RoundtripClassifier):
+    if isinstance(held, RoundtripClassifier | RoundtripImputer):
         return held.estimator_
     if not isinstance(held, Roundtrip):
         raise ValueError(f"{model} holds an outlier detector: use `roundtrip detect`")
     return held
 
 
-def read_for(estimator: "Roundtrip", data: Path) -> "Table":
-    """Read the columns that a model needs: by name if it has names, otherwise by position."""
+def read_for(estimator: "Roundtrip", data: Path, columns: Sequence[str] | None = None) -> "Table":
+    """Read the columns that a model needs: by name if it has names, otherwise by position.
+
+    `columns` are some of its names, for questions about a part of the rows.
+    """
     import numpy as np
     import pandas as pd
 
@@ -139,7 +148,7 @@ def read_for(estimator: "Roundtrip", data: Path) -> "Table":
         schema = getattr(estimator, "schema_", None)
         context = None if schema is None else schema.context
         return np.asarray(read_table(data, without=(context and context.names) or ()))
-    names = list(estimator.feature_names_in_)
+    names = list(estimator.feature_names_in_ if columns is None else columns)
     density: Any = getattr(estimator, "estimator_", estimator)  # of a detector
     # What was text in `fit`, such as codes and dates, is text here even if it looks like numbers.
     kinds = {} if density is None else density.columns_  # without a density all are numbers

@@ -1,9 +1,9 @@
-"""``roundtrip fit``, ``score``, ``sample`` and ``info``: from a table to a model and back."""
+"""``roundtrip fit`` and ``info``: from a table to a model, and what it holds."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,20 +14,12 @@ from roundtrip.cli.app import (
     ModelFile,
     Quiet,
     Seed,
-    TableOutput,
     app,
-    check_output,
-    context_for,
-    load_density,
-    read_for,
-    write,
+    split_names,
 )
 from roundtrip.cli.facts import density_facts, detector_facts, print_facts, readable
 from roundtrip.cli.rescue import saved
 from roundtrip.io.atomic import check_writable
-
-if TYPE_CHECKING:
-    from roundtrip.estimator import Roundtrip
 
 
 @app.command()
@@ -89,6 +81,13 @@ def fit(
         Literal["ignore", "model"] | None,
         typer.Option(help="Whether the density includes which cells are missing."),
     ] = None,
+    part_encoder: Annotated[
+        bool | None,
+        typer.Option(
+            help="Train the encoder that questions about parts of rows need; by default if the fit "
+            "takes long enough. Without it, each command that asks them trains one first."
+        ),
+    ] = None,
     outliers: Annotated[
         bool, typer.Option("--outliers", help="Fit an outlier detector for `roundtrip detect`.")
     ] = False,
@@ -128,6 +127,7 @@ def fit(
             "checkpoint": checkpoint,
             "context": context,
             "missing": missing,
+            "part_encoder": part_encoder,
             "preset": None if preset == "default" else preset,
         }
         useless = [name for name, value in of_density.items() if value is not None]
@@ -138,7 +138,7 @@ def fit(
             raise ValueError(
                 f"--outliers fits a density with settings of its own: leave out {options}"
             )
-    names, conditioned = _split(columns), _split(context)
+    names, conditioned = split_names(columns), split_names(context)
     both = set(names or ()) & set(conditioned or ())
     if both:
         raise ValueError(f"--columns and --context both name {', '.join(sorted(both))}")
@@ -174,6 +174,8 @@ def fit(
         settings["columns"] = kinds
     if missing is not None:
         settings["missing"] = missing
+    if part_encoder is not None:
+        settings["part_encoder"] = part_encoder
     if scale is not None:
         settings["scale"] = None if scale == "none" else scale
     paper = Roundtrip.paper_images if are_images(table) else Roundtrip.paper
@@ -183,85 +185,6 @@ def fit(
     output = saved(estimator.set_params(verbose=0), output)
     if not quiet:
         print_facts({"rows": len(table), **density_facts(estimator), "model": str(output)})
-
-
-@app.command()
-def score(
-    model: ModelFile,
-    data: DataFile,
-    output: TableOutput = None,
-    method: Annotated[
-        Literal["adaptive", "importance", "laplace"],
-        typer.Option(help="How the density is computed."),
-    ] = "adaptive",
-    tol: Annotated[
-        float | None,
-        typer.Option(help="Standard error to reach, in nats (adaptive; default: as in fit)."),
-    ] = None,
-    max_evaluations: Annotated[
-        int | None, typer.Option(min=1, help="Evaluations of G per row at most (adaptive; 20000).")
-    ] = None,
-    n_samples: Annotated[
-        int | None, typer.Option(min=1, help="Draws per row (importance).")
-    ] = None,
-    sigma: Annotated[float | None, typer.Option(help="Noise in place of the fitted sigma.")] = None,
-    device: Device = "auto",
-    quiet: Quiet = False,
-) -> None:
-    """Write the log density of each row of DATA with its standard error and diagnostics.
-
-    A model fitted with column names finds its columns and its context by name and ignores other
-    columns.
-
-    \b
-    Example:
-      roundtrip score people.rt new.csv -o scores.csv
-    """
-    check_output(output, data)
-    estimator = load_density(model, device)
-    X = read_for(estimator, data)
-    estimator.set_params(verbose=0 if quiet else 1)
-    result = estimator.density(
-        X,
-        context=context_for(estimator, data),
-        method=method,
-        tol=tol,
-        max_evaluations=max_evaluations,
-        n_samples=n_samples,
-        sigma=sigma,
-    )
-    write(result.to_frame(), output)
-    if output is not None and not quiet:
-        typer.echo(result.summary(), err=True)
-
-
-@app.command()
-def sample(
-    model: ModelFile,
-    n: Annotated[int, typer.Option("-n", "--n-rows", min=1, help="Number of rows to draw.")],
-    output: TableOutput = None,
-    context: Annotated[
-        str | None,
-        typer.Option(help="Context of all rows: a label, or covariates separated by commas."),
-    ] = None,
-    spread: Annotated[
-        bool, typer.Option("--spread", help="Leave rounded columns spread over their steps.")
-    ] = False,
-    seed: Seed = None,
-) -> None:
-    """Draw new rows, or images into an .npy file, from a model; rounded as the data was.
-
-    \b
-    Example:
-      roundtrip sample people.rt -n 1000 -o new.csv --seed 1
-    """
-    check_output(output)
-    estimator = load_density(model, "auto")
-    to_npy = output is not None and output.suffix.lower() == ".npy"
-    if estimator.schema_.images is not None and not to_npy:
-        raise ValueError("images need a file that ends in .npy: give it with -o")
-    asked = _asked(estimator, context)
-    write(estimator.sample(n, random_state=seed, context=asked, rounded=not spread), output)
 
 
 @app.command()
@@ -280,7 +203,7 @@ def info(
     from rich.table import Table
     from rich.text import Text
 
-    from roundtrip import Roundtrip, RoundtripDetector, load
+    from roundtrip import Roundtrip, RoundtripDetector, RoundtripImputer, load
     from roundtrip.io.saved import plain_parameters
 
     held = load(model)
@@ -288,6 +211,8 @@ def info(
         facts = density_facts(held)
     elif isinstance(held, RoundtripDetector):
         facts = detector_facts(held)
+    elif isinstance(held, RoundtripImputer):
+        facts = {"holds": "imputer", **density_facts(held.estimator_)}
     else:
         facts = {"holds": "classifier", **density_facts(held.estimator_)}
         facts |= {"context": "class", "classes": held.classes_.tolist()}
@@ -306,8 +231,8 @@ def info(
 
 def _kinds(categories: str | None, dates: str | None, context: Sequence[str]) -> dict[str, str]:
     """Return the kinds of columns that the options give."""
-    kinds = dict.fromkeys(_split(categories) or (), "category")
-    for name in _split(dates) or ():
+    kinds = dict.fromkeys(split_names(categories) or (), "category")
+    for name in split_names(dates) or ():
         if name in kinds:
             raise ValueError(f"--categories and --dates both name {name}")
         kinds[name] = "date"
@@ -315,25 +240,3 @@ def _kinds(categories: str | None, dates: str | None, context: Sequence[str]) ->
     if both:
         raise ValueError(f"--categories or --dates and --context name {', '.join(sorted(both))}")
     return kinds
-
-
-def _split(names: str | None) -> list[str] | None:
-    return None if names is None else [name.strip() for name in names.split(",")]
-
-
-def _asked(estimator: "Roundtrip", text: str | None) -> Any:
-    """Context given on the command line, in the type it had in `fit`."""
-    known = estimator.schema_.context
-    if known is None and text is None:
-        return None
-    if known is None:
-        raise ValueError(f"--context {text}: the model was fitted without one")
-    if text is None:
-        kind = "covariates" if known.labels is None else readable(known.labels)
-        raise ValueError(f"the model was fitted with a context: give --context ({kind})")
-    if known.labels is not None:
-        return known.recognised([text])
-    try:
-        return [[float(number) for number in text.split(",")]]
-    except ValueError:
-        raise ValueError(f"--context {text}: covariates are numbers with commas between") from None

@@ -70,7 +70,13 @@ def detect(
 
     import pandas as pd
 
-    from roundtrip import Roundtrip, RoundtripClassifier, RoundtripDetector, load
+    from roundtrip import (
+        Roundtrip,
+        RoundtripClassifier,
+        RoundtripDetector,
+        RoundtripImputer,
+        load,
+    )
     from roundtrip.outliers.conformal import conformal_p_value, discovered
     from roundtrip.parameters import check_number
 
@@ -80,6 +86,8 @@ def detect(
     detector = load(model, device=device)
     if isinstance(detector, RoundtripClassifier):
         raise ValueError(f"{model} holds a classifier: fit with --outliers, or without --context")
+    if isinstance(detector, RoundtripImputer):
+        detector = detector.estimator_
     if isinstance(detector, Roundtrip):
         detector = RoundtripDetector.from_density(detector.set_params(verbose=0 if quiet else 1))
     detector.set_params(verbose=0 if quiet else 1)

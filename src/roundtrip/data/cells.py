@@ -32,6 +32,17 @@ def python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def text_of(label: Any) -> str:
+    """Return a label as a user writes it.
+
+    Examples
+    --------
+    >>> text_of(1.0), text_of("1"), text_of(1.5)
+    ('1', '1', '1.5')
+    """
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
 def type_name(value: Any) -> str:
     """Return what a cell that is not missing holds, as messages call it.
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from roundtrip.data.cells import text_of
 from roundtrip.data.masked import check_unmasked
 
 SHOWN_LABELS = 10
@@ -161,8 +162,8 @@ class Context:
         >>> Context.fit([1.0, 2.0]).recognised(["1", 2])
         [1.0, 2.0]
         """
-        known = {_text(label): label for label in self.labels or ()}
-        return [known.get(_text(value), value) for value in values]
+        known = {text_of(label): label for label in self.labels or ()}
+        return [known.get(text_of(value), value) for value in values]
 
     def _by_name(self, values: pd.DataFrame) -> pd.DataFrame:
         """Return the columns in the order of fit; missing or additional ones are an error."""
@@ -217,10 +218,6 @@ def _labels(values: Any) -> list[Hashable] | None:
     if any(pd.api.types.is_scalar(value) and pd.isna(value) for value in column):
         raise ValueError("context has missing values; fill or drop their rows")
     return column
-
-
-def _text(label: Any) -> str:
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _are_tuples(values: Any) -> bool:

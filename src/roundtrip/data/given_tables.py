@@ -14,7 +14,7 @@ from roundtrip.data.schema import Schema
 
 
 def outside_of_fit(schema: Schema, known: Conditions | None, x: Tensor) -> Tensor:
-    """Return which drawn rows leave the range of fit in a rounded column without a condition.
+    """Return which drawn cells of rounded columns without a condition leave the range of fit.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def outside_of_fit(schema: Schema, known: Conditions | None, x: Tensor) -> Tenso
     Returns
     -------
     Tensor
-        A mask, `(rows,)`.
+        A mask, `(rows, features)`.
     """
     if known is not None:
         x = x.clone()

@@ -173,6 +173,14 @@ class CategoryColumn(Column):
         """
         return cls("bool", (False, True), False, 0.0, (1 - share, share))
 
+    def check(self) -> None:
+        """Raise `ValueError` if levels repeat or shares of the cells are no probabilities."""
+        shares = (self.reserved, *self.frequencies)
+        named = len(set(self.levels)) == len(self.levels) == len(self.frequencies) > 0
+        declared = self.dtype != "category" or set(self.levels) <= set(self.declared)
+        if not (named and declared and all(0 <= share <= 1 for share in shares)):
+            raise ValueError(f"a category of {len(self.levels)} levels, with shares {shares}")
+
     @property
     def kind(self) -> str:
         """The name "category"."""

@@ -18,7 +18,7 @@ def unmasked(X: Any) -> Any:
     if not np.ma.is_masked(X):
         return X.data
     if X.dtype.kind in "biuf":
-        return X.astype(np.float64).filled(np.nan)
+        return np.ma.filled(X.astype(np.float64), np.nan)
     nothing = np.array("NaT", X.dtype) if X.dtype.kind in "mM" else None
     cells = X.data.copy() if X.dtype.kind in "mM" else X.data.astype(object)
     cells[np.ma.getmaskarray(X)] = nothing

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from roundtrip.data.kinds import CategoryColumn
+from roundtrip.data.libraries import as_frame
+from roundtrip.data.masked import unmasked
 
 MISSING = ("ignore", "model")
 """What an estimator may do with the pattern of missing cells."""
@@ -51,6 +54,46 @@ def check_rows(cells: Any, values: np.ndarray) -> None:
             f"{len(empty)} row{'s have' if len(empty) > 1 else ' has'} no observed cell, all are "
             f"missing (NaN): {listed}{more}; drop {'them' if len(empty) > 1 else 'it'}"
         )
+
+
+def without_empty_rows(X: Any) -> Any:
+    """Return a table without its rows that have no observed cell.
+
+    Tables without any observed cell, and what is no table, stay as they are.
+
+    Parameters
+    ----------
+    X : DataFrame of any library, array or nested list
+        The table.
+
+    Returns
+    -------
+    object
+        A table of the same library, an array for a nested list.
+
+    Examples
+    --------
+    >>> without_empty_rows(np.array([[1.0, np.nan], [np.nan, np.nan]])).tolist()
+    [[1.0, nan]]
+    """
+    X = unmasked(X)
+    _, frame = as_frame(X)
+    if frame is None:
+        try:
+            cells = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+        except ValueError:  # rows of different lengths
+            return X
+        missing = pd.isna(cells)
+    else:
+        missing = frame.isna().to_numpy()
+    if np.ndim(missing) != 2:
+        return X
+    kept = np.flatnonzero(~missing.all(axis=1))
+    if len(kept) in (0, len(missing)):
+        return X
+    if frame is None:
+        return cells[kept]
+    return nw.from_native(X, eager_only=True)[kept.tolist()].to_native()
 
 
 def with_indicators(values: np.ndarray, indicated: Sequence[int]) -> np.ndarray:

@@ -10,6 +10,9 @@ ARITHMETIC = 1e-9
 
 DOUBLE = float(np.finfo(np.float64).eps)
 
+SHOWN = 200
+"""Largest length of a message about the rounding of a column."""
+
 
 @dataclass(frozen=True)
 class Rounding:
@@ -64,6 +67,17 @@ class Rounding:
     widths: tuple[float, ...] = ()
     near_share: float = 1.0
     exact_decimals: int | None = None
+
+    def check(self) -> None:
+        """Raise `ValueError` for a rounding that no column has."""
+        numbers = [self.step, self.share, self.origin, self.tolerance, self.near_share]
+        numbers += [self.low, self.high, *self.points, *self.widths]
+        ordered = self.low <= self.high and list(self.points) == sorted(self.points)
+        whole = all(each is None or type(each) is int for each in (self.decimals, self.n_distinct))
+        positive = min(self.step, self.share, self.tolerance, *self.widths) >= 0
+        matching = self.share <= 1 and len(self.points) == len(self.widths)
+        if not (np.isfinite(numbers).all() and ordered and whole and positive and matching):
+            raise ValueError(f"a column is rounded in no possible way: {self!r}"[:SHOWN])
 
     @property
     def complete(self) -> bool:

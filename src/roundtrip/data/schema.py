@@ -316,7 +316,9 @@ class Schema:
         """
         return self.encoded(self.checked_values(owner, X, min_rows=min_rows), context)
 
-    def checked_values(self, owner: Any, X: Any, *, min_rows: int = 1) -> np.ndarray:
+    def checked_values(
+        self, owner: Any, X: Any, *, min_rows: int = 1, empty_rows: bool = False
+    ) -> np.ndarray:
         """Check rows against those of fit and return their values in the user's units.
 
         Parameters
@@ -327,6 +329,8 @@ class Schema:
             Rows like those of fit.
         min_rows : int, default=1
             Fewer rows raise `ValueError`.
+        empty_rows : bool, default=False
+            Whether rows may be without any observed cell.
 
         Returns
         -------
@@ -344,7 +348,8 @@ class Schema:
             check_names(owner, frame)
         cells = self.form.cells(X if frame is None else frame)
         values = _checked(owner, cells, **settings)
-        check_rows(cells, values)
+        if not empty_rows:
+            check_rows(cells, values)
         return values
 
     def encoded(self, values: np.ndarray, context: Any = None) -> Rows:

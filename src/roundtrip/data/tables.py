@@ -4,7 +4,7 @@ import csv
 import gzip
 import os
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -26,6 +26,9 @@ Table = pd.DataFrame | np.ndarray
 T = TypeVar("T")
 
 IMAGES_NDIM = 4
+
+LONGEST_ROW = 1 << 24
+"""Largest number of bytes of a row of text; a small compressed file may unpack to any length."""
 
 YEARS, FEWEST_NUMBERED, FEWEST_ROWS, MOSTLY = (1900, 2100), 3, 3, 0.5
 """Headers of numbers are years or number at least so many columns, and most rows are not like them.
@@ -129,6 +132,16 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataF
     return _reading(path, read)
 
 
+def read_names(path: str | os.PathLike[str]) -> list[str] | None:
+    """Return the names of the columns of a file as in `read_table`; None if it has none."""
+
+    def names(path: Path, suffix: str) -> list[str] | None:
+        table = _read(path, suffix)
+        return list(map(str, table.columns)) if isinstance(table, pd.DataFrame) else None
+
+    return _reading(path, names)
+
+
 def _reading(path: str | os.PathLike[str], read: Callable[[Path, str], T]) -> T:
     """Call `read` with an existing file and its suffix; every error names the file."""
     path = Path(path)
@@ -221,7 +234,7 @@ def _read_text(path: Path, suffix: str, as_text: Collection[str]) -> Table:
     opened = gzip.open if suffix.endswith(".gz") else open
     convert = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
     with opened(path, "rt", encoding="utf-8-sig", newline="") as text:
-        rows = csv.reader(text, delimiter=_separator(suffix))
+        rows = csv.reader(_lines_of_header(text), delimiter=_separator(suffix))
         first = [cell.strip() for cell in next((row for row in rows if row), [])]
         header_lines = rows.line_num
     if not first:
@@ -231,7 +244,7 @@ def _read_text(path: Path, suffix: str, as_text: Collection[str]) -> Table:
     named = not all(_is_number(cell) or cell in convert.null_values for cell in first)
     options = pyarrow.csv.ReadOptions(
         use_threads=False,  # so that errors have a row number
-        block_size=1 << 24,  # must hold the longest row
+        block_size=LONGEST_ROW,
         skip_rows=header_lines if named else 0,
         column_names=[str(index + 1) for index in range(len(first))],
     )
@@ -245,7 +258,15 @@ def _read_text(path: Path, suffix: str, as_text: Collection[str]) -> Table:
     def read() -> pyarrow.Table:
         # Arrow, unlike pandas, refuses ragged rows and rounds every number correctly.
         with opened(path, "rb") as file:
-            return pyarrow.csv.read_csv(file, options, parse, convert)
+            try:
+                return pyarrow.csv.read_csv(file, options, parse, convert)
+            except pyarrow.ArrowInvalid as error:
+                if "straddling" in str(error):  # two blocks
+                    raise ValueError(f"a row is longer than {LONGEST_ROW >> 20} MB") from error
+                if parse.newlines_in_values:
+                    raise
+        parse.newlines_in_values = True  # slower, and needed only where such a cell ends a block
+        return read()
 
     table = read()
     times = {e.name: pyarrow.string() for e in table.schema if pyarrow.types.is_temporal(e.type)}
@@ -265,6 +286,16 @@ def _read_text(path: Path, suffix: str, as_text: Collection[str]) -> Table:
             "numbers; if it is one, name the columns by more than numbers"
         )
     return values
+
+
+def _lines_of_header(text: TextIO) -> Iterator[str]:
+    """Yield the first lines of a file; raise `ValueError` if they are longer than a row may be."""
+    left = LONGEST_ROW
+    while line := text.readline(left):
+        left -= len(line)
+        if left == 0:
+            raise ValueError(f"its first row is longer than {LONGEST_ROW >> 20} MB")
+        yield line
 
 
 def _empty_lines_at_end(lines: Iterable[str]) -> int:

@@ -3,6 +3,7 @@
 Rows that the encoder does not know are estimated twice, and converge if both estimates agree.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.progress import Progress, TaskID
 from torch import Tensor
 
 from roundtrip.density.mixture import StudentMixture
+from roundtrip.density.outside import OUTSIDE_EVALUATIONS, outside_rows
 from roundtrip.density.posterior_nets import MOST_NET_EVALUATIONS, by_nets
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.result import DensityEstimate
@@ -25,8 +27,14 @@ from roundtrip.io.progress import scoring_bar
 from roundtrip.parameters import named_seed
 
 DEFAULT_EVALUATIONS = 20_000
-SAME = 4.0
+SAME = 3.0
 """Largest difference, in standard errors, between two estimates of a row that agree."""
+
+ROUNDING = 1e-4
+"""Difference in nats that rounding may explain: networks compute in float32."""
+
+OF_TWO = math.sqrt(2)
+"""Tolerance of each of two estimates, in units of that of their mean."""
 
 NET_ROWS_PER_CHUNK = 512
 NUMBERS_PER_CHUNK = 2**25
@@ -89,27 +97,37 @@ def adaptive(
     with scoring_bar(enabled=verbose) as progress:
         task = progress.add_task("scoring", total=len(x))
         request = SamplingRequest(model, bank, tol, max_evaluations, seed)
-        columns: dict[str, Tensor] = {}
-        spent = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-        left = torch.ones_like(unusual)
-        affordable = max_evaluations >= smallest + MOST_NET_EVALUATIONS
+        columns: dict[str, Tensor] = {
+            "converged": torch.zeros_like(unusual),
+            "n_evaluations": torch.zeros(len(x), dtype=torch.int64, device=x.device),
+        }
         known = ~unusual & ~of_parts
+        looks = model.outside_share and model.has_posterior and unusual.any()
+        if looks and max_evaluations >= smallest + OUTSIDE_EVALUATIONS:
+            _find_outside(columns, request, x, unusual)
+            unusual = unusual & ~columns["converged"]
+            progress.advance(task, int(columns["converged"].sum()))
+        affordable = max_evaluations >= smallest + MOST_NET_EVALUATIONS
         if affordable and prepared.nets and known.any() and prepared.net_variance.is_finite:
             # Nets were measured on rows with cells missing as in training.
-            columns = _by_nets(prepared, x, known, request, progress, task)
-            spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
+            _by_nets(columns, prepared, x, known, request, progress, task)
+        spent, left = columns["n_evaluations"].clone(), ~columns["converged"]
         for kind in (unusual, known, of_parts):
             among = left & kind
             if not among.any():
                 continue
             # One budget for all, so that they are sampled together. It does not follow from what
             # they spent: a row's density must not depend on other rows.
-            budget = max_evaluations - MOST_NET_EVALUATIONS * bool(spent[among].any())
+            most_spent = OUTSIDE_EVALUATIONS if kind is unusual else MOST_NET_EVALUATIONS
+            budget = max_evaluations - most_spent * bool(spent[among].any())
             climbs = kind is unusual and budget >= smallest_unusual
             refines = kind is known and prepared.refines
             learns = kind is of_parts and prepared.scored_often
             parts = prepared.part_encoder(verbose) if learns else None
-            rest = replace(request, max_evaluations=budget, refines=refines, parts=parts)
+            of_one = OF_TWO * tol if kind is unusual and confirm else tol
+            rest = replace(
+                request, tol=of_one, max_evaluations=budget, refines=refines, parts=parts
+            )
             sampled = _sample(rest, x[among], climbs, progress, task)
             sampled["n_evaluations"] += spent[among]
             for name, values in sampled.items():
@@ -121,7 +139,7 @@ def adaptive(
         confirmable = doubtful & (columns["n_evaluations"] <= half) & (half >= smallest_unusual)
         if confirmable.any():
             other = named_seed(seed, "confirmation")
-            again = SamplingRequest(model, prepared.bank(other), tol, half, other)
+            again = SamplingRequest(model, prepared.bank(other), OF_TWO * tol, half, other)
             task = progress.add_task("scoring unusual rows again", total=int(confirmable.sum()))
             second = _sample(again, x[confirmable], True, progress, task)
             _confirm(columns, confirmable, second)
@@ -143,23 +161,28 @@ def _with_parts_of_rows(
     return DensityEstimate.joined([result for _, result in parts]).taken(order)
 
 
+def _find_outside(
+    columns: dict[str, Tensor], request: SamplingRequest, x: Tensor, unusual: Tensor
+) -> None:
+    """Estimate those unusual rows that lie outside of the data for certain."""
+    for rows in unusual.nonzero()[:, 0].split(NET_ROWS_PER_CHUNK):
+        outside, found = outside_rows(request.model, x[rows], request.bank, seed=request.seed)
+        columns["n_evaluations"][rows] = OUTSIDE_EVALUATIONS
+        for name, values in found.items():
+            columns.setdefault(name, values.new_zeros(len(x)))[rows[outside]] = values[outside]
+
+
 def _by_nets(
+    columns: dict[str, Tensor],
     prepared: PreparedModel,
     x: Tensor,
     usual: Tensor,
     request: SamplingRequest,
     progress: Progress,
     task: TaskID,
-) -> dict[str, Tensor]:
-    """Estimate the usual rows by nets; all others count as not converged."""
-    rows_of_x = torch.arange(len(x), device=x.device)
-    columns = {
-        "converged": torch.zeros_like(usual),
-        "n_evaluations": torch.zeros_like(rows_of_x),
-    }
-    if not usual.any():
-        return columns
-    for rows in rows_of_x[usual].split(NET_ROWS_PER_CHUNK):
+) -> None:
+    """Estimate the usual rows by nets."""
+    for rows in usual.nonzero()[:, 0].split(NET_ROWS_PER_CHUNK):
         part = by_nets(
             request.model,
             x[rows],
@@ -170,20 +193,29 @@ def _by_nets(
         for name, values in part.items():
             columns.setdefault(name, values.new_zeros(len(x)))[rows] = values
         progress.advance(task, int(part["converged"].sum()))
-    return columns
 
 
 def _confirm(columns: dict[str, Tensor], rows: Tensor, again: dict[str, Tensor]) -> None:
     """Merge a second estimate of some rows; they stay converged where both agree."""
     first = {name: column[rows] for name, column in columns.items()}
     gap = again["log_density"] - first["log_density"]
-    agree = gap.abs() <= SAME * torch.hypot(first["std_error"], again["std_error"])
+    most = SAME * torch.hypot(first["std_error"], again["std_error"])
+    agree = gap.abs() <= most.clamp_min(ROUNDING)
+    share = torch.sigmoid(gap)  # of the second estimate in the sum of both
+    mean = {
+        "log_density": torch.logaddexp(first["log_density"], again["log_density"]) - math.log(2),
+        "std_error": torch.hypot((1 - share) * first["std_error"], share * again["std_error"]),
+        "ess": first["ess"] + again["ess"],
+        "pareto_k": torch.fmax(first["pareto_k"], again["pareto_k"]),
+        "converged": first["converged"] & again["converged"],
+        "n_evaluations": first["n_evaluations"] + again["n_evaluations"],
+    }
     # A proposal that misses a part of p(x) gives the lower estimate.
-    better = ~agree & (gap > 0)
     for name, column in columns.items():
-        column[rows] = torch.where(better, again[name], first[name])
-    columns["converged"][rows] = first["converged"] & again["converged"] & agree
-    columns["n_evaluations"][rows] = first["n_evaluations"] + again["n_evaluations"]
+        better = torch.where(gap > 0, again[name], first[name])
+        column[rows] = torch.where(agree, mean[name], better)
+    columns["converged"][rows] &= agree
+    columns["n_evaluations"][rows] = mean["n_evaluations"]
 
 
 def _sample(

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.blocks import map_blocks
+from roundtrip.density.outside import with_outside_code
 from roundtrip.density.weights import encoded_posterior
 from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import named_seed
@@ -66,10 +67,13 @@ def quick_cell_surprises(model: RoundtripModel, x: Tensor, *, seed: int) -> tupl
         factors = factors.view(len(block), DRAWS, -1)
         log_prior = model.prior.log_prob(z).view(len(block), DRAWS)
         log_weights = factors.sum(-1) + log_prior - log_q
-        whole = torch.logsumexp(log_weights, dim=1)
-        without = torch.logsumexp(log_weights[..., None] - factors, dim=1)
-        density = whole[:, None] - math.log(DRAWS)
-        return torch.cat([density, without - whole[:, None]], dim=1)
+        z = z.view(len(block), DRAWS, -1)
+        _, log_shares = with_outside_code(model, block, z, log_weights)
+        if log_shares.shape[1] > DRAWS:
+            factors = torch.cat([factors, model.outside_factors(block)[:, None]], dim=1)
+        whole = torch.logsumexp(log_shares, dim=1, keepdim=True)
+        without = torch.logsumexp(log_shares[..., None] - factors, dim=1)
+        return torch.cat([whole, without - whole], dim=1)
 
     both = map_blocks(of_block, x.double(), EVALUATIONS_PER_CALL // DRAWS)
     return both[:, 0], both[:, 1:].masked_fill(x.isnan(), torch.nan)

@@ -33,7 +33,8 @@ class ClassPosterior:
         `(rows,)`, whether the probabilities are reliable: the density of each class has converged,
         is a rough estimate, or gives the class less than 0.001 even if it is three standard errors
         higher, or as high as the rough estimate. That classes 12 nats below the best one by a
-        rough estimate do not matter is an assumption, as a rough estimate may be too low.
+        rough estimate do not matter is an assumption, as a rough estimate may be too low. It is
+        made for rows that the encoder knows; for others the densities of all classes must converge.
     """
 
     probability: np.ndarray
@@ -51,8 +52,9 @@ class ClassPosterior:
         *,
         rough: np.ndarray,
         log_priors: np.ndarray,
+        trusted: np.ndarray,
     ) -> Self:
-        """Apply Bayes' rule to densities; all but `log_priors` are `(rows, classes)`.
+        """Apply Bayes' rule to densities; those are `(rows, classes)`.
 
         Parameters
         ----------
@@ -66,12 +68,15 @@ class ClassPosterior:
             Rough estimates of all classes; -inf if there are none.
         log_priors : numpy.ndarray
             `(classes,)`, log p(y).
+        trusted : numpy.ndarray
+            `(rows,)` bool, whether a class that is far behind may have a density that has not
+            converged.
 
         Examples
         --------
         >>> half, zero, yes = np.log([0.5, 0.5]), np.zeros((1, 2)), np.ones((1, 2), dtype=bool)
         >>> posterior = ClassPosterior.of(
-        ...     np.log([[3.0, 1.0]]), zero, yes, rough=zero, log_priors=half)
+        ...     np.log([[3.0, 1.0]]), zero, yes, rough=zero, log_priors=half, trusted=yes[:, 0])
         >>> posterior.probability.round(2)
         array([[0.75, 0.25]])
         """
@@ -86,6 +91,7 @@ class ClassPosterior:
         # An estimate that has not converged is more often too low than too high.
         highest = np.maximum(rough, np.nan_to_num(log_density) + DOUBT_ERRORS * spread)
         negligible = highest + log_priors < log_total + np.log(NO_DOUBT)
+        negligible &= trusted[:, None] | np.isneginf(log_priors)
         reliable = (converged | negligible).all(axis=1)
         return cls(probability, np.sqrt(variance), log_density, error, reliable)
 
@@ -93,7 +99,12 @@ class ClassPosterior:
 def log_joint(log_density: np.ndarray, log_priors: np.ndarray) -> np.ndarray:
     """log p(x, y), `(rows, classes)`; -inf for classes with a prior of 0, whatever their density.
 
+    A row that has density 0 in float64 given each class says nothing of its class: log p(y).
+
     >>> log_joint(np.array([[np.nan, -1.0]]), np.array([-np.inf, 0.0]))
     array([[-inf,  -1.]])
+    >>> log_joint(np.array([[-np.inf, -np.inf]]), np.array([-1.0, -0.5]))
+    array([[-1. , -0.5]])
     """
-    return np.where(np.isneginf(log_priors), -np.inf, log_density + log_priors)
+    joint = np.where(np.isneginf(log_priors), -np.inf, log_density + log_priors)
+    return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_priors, joint)

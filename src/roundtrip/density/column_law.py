@@ -76,12 +76,21 @@ class ColumnLaw:
             lambda outputs, x: self._one.cdf(outputs[:, :, None], x[..., None])[..., 0], x[:, None]
         )
 
+    def masses(self, edges: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the probabilities of bins between `(rows, bins + 1)` edges, and their errors."""
+
+        def between(outputs: Tensor, x: Tensor) -> Tensor:
+            return self._one.cdf(outputs[:, :, None], x[..., None])[..., 0].diff(dim=-1)
+
+        return self._average(between, edges[:, None])
+
     def log_prob(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return log p(x_j = x | rest) at `(rows, points)`, and standard errors."""
         parts = []
         for rows, outputs in self._blocks(x.shape[1]):
             log_p = self._one.log_prob(outputs[:, :, None], x[rows, None, :, None].double())
-            parts.append(_log_average(log_p[..., 0], self.codes.weights[rows]))
+            weights, drawn = self.codes.weights[rows], self.codes.drawn[rows]
+            parts.append(_log_average(log_p[..., 0], weights, drawn))
         return _joined(parts)
 
     def probabilities(self) -> tuple[Tensor, Tensor]:
@@ -130,7 +139,9 @@ class ColumnLaw:
             values = function(outputs, x[rows])
             weights = self.codes.weights[rows, :, None]
             mean = (weights * values).sum(1)
-            error = (weights * (values - mean[:, None])).square().sum(1).sqrt()
+            # The share of rows outside of the data is known without draws.
+            drawn = self.codes.drawn[rows, :, None] * weights
+            error = (drawn * (values - mean[:, None])).square().sum(1).sqrt()
             parts.append((mean, error))
         return _joined(parts)
 
@@ -155,7 +166,7 @@ class ColumnLaw:
         needed = torch.tensor(self._needed, device=z.device)
 
         def of_block(block: Tensor) -> Tensor:
-            return self._model.decode(block)[:, needed]
+            return self._model.outputs_of(block)[:, needed]
 
         outputs = map_blocks(of_block, z.flatten(0, 1), EVALUATIONS_PER_CALL)
         return outputs.unflatten(0, z.shape[:2])
@@ -170,11 +181,14 @@ def _quantiles(cdf: Callable[[Tensor], Tensor], levels: Tensor, ends: Tensor) ->
     return bisected(lambda x: cdf(x) >= levels, low, high, BISECTIONS)
 
 
-def _log_average(log_values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log of the average of exp(log_values), `(rows, draws, points)`, and its error."""
+def _log_average(log_values: Tensor, weights: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log of the average of exp(log_values), `(rows, draws, points)`, and its error.
+
+    Only the weights of codes that are `drawn`, `(rows, draws)`, are uncertain.
+    """
     log_mean = torch.logsumexp(log_values + weights.log()[..., None], dim=1)
     relative = (log_values - log_mean[:, None]).exp() - 1
-    return log_mean, (weights[..., None] * relative).square().sum(1).sqrt()
+    return log_mean, ((drawn * weights)[..., None] * relative).square().sum(1).sqrt()
 
 
 def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

@@ -36,7 +36,7 @@ MOST = 2**18
 """Draws of z per row at most."""
 
 MOST_REDRAWS = 20
-"""How often rows outside of the range of fit are drawn again."""
+"""How often cells outside of the range of fit are drawn again, and z that lead outside."""
 
 
 @torch.no_grad()
@@ -67,7 +67,7 @@ def rows_given(
     draw_seed : int
         Seed of the draws.
     outside : callable or None, default=None
-        Which of some rows are to be drawn again.
+        Which cells of `(rows, features)` are to be drawn again.
 
     Returns
     -------
@@ -87,15 +87,18 @@ def rows_given(
         poor += sum(not bool(pool.converged[row]) for pool, row in pools)
         row = torch.arange(len(block), device=x.device).repeat_interleave(of_block)
         known, model = block[row], posterior.model
-        drawn = _drawn(model, pools, of_block, known, limits, rng)
-        for _ in range(MOST_REDRAWS if outside else 0):
-            assert outside is not None
-            again = outside(drawn.masked_fill(~known.isnan(), torch.nan))
-            if not again.any():
+        drawn = torch.empty_like(known)
+        left, among = torch.arange(len(row), device=x.device), of_block
+        for _ in range(MOST_REDRAWS if outside else 1):
+            z = _chosen(pools, among, rng)
+            drawn[left] = _cells_given(model, z, known[left], limits, rng, outside)
+            if outside is None:
                 break
-            # Cut off at the ends of the range, they would pile up there.
-            missed = row[again].bincount(minlength=len(block))
-            drawn[again] = _drawn(model, pools, missed, known[again], limits, rng)
+            missed = outside(drawn[left].masked_fill(~known[left].isnan(), torch.nan)).any(dim=1)
+            if not missed.any():
+                break
+            left = left[missed]
+            among = row[left].bincount(minlength=len(block))
         parts.append(drawn)
     if poor:
         warn_user(
@@ -121,26 +124,48 @@ def _pools(posterior: PartPosterior, counts: Tensor, seed: int) -> list[tuple[We
     return [pool for pool in pools if pool is not None]
 
 
-def _drawn(
-    model: RoundtripModel,
-    pools: list[tuple[WeightedCodes, int]],
-    counts: Tensor,
-    known: Tensor,
-    limits: Mapping[int, Limit],
-    rng: torch.Generator,
-) -> Tensor:
-    """Draw rows: `counts` of them from the pool of each row, around `known` cells."""
-    z = torch.cat(
+def _chosen(pools: list[tuple[WeightedCodes, int]], counts: Tensor, rng: torch.Generator) -> Tensor:
+    """Return draws of z: `counts` of them from the pool of each row."""
+    return torch.cat(
         [
             pool.z[row, resampled(pool.weights[row], count, rng)]
             for (pool, row), count in zip(pools, counts.tolist(), strict=True)
         ]
     )
-    outputs = map_blocks(model.decode, z, EVALUATIONS_PER_CALL).double()
-    drawn = model.noise.sample(outputs, rng).double()
-    for place, limit in limits.items():
-        drawn[:, place] = draw_within(model.noise, place, limit, outputs, rng)
-    return torch.where(known.isnan(), drawn, known)
+
+
+def _cells_given(
+    model: RoundtripModel,
+    z: Tensor,
+    known: Tensor,
+    limits: Mapping[int, Limit],
+    rng: torch.Generator,
+    outside: Callable[[Tensor], Tensor] | None,
+) -> Tensor:
+    """Draw rows given z, around `known` cells.
+
+    Cells outside of the range of fit are drawn again, given the same z: cut off at its ends, they
+    would pile up there.
+    """
+    outputs = map_blocks(model.outputs_of, z, EVALUATIONS_PER_CALL).double()
+
+    def draw(rows: Tensor) -> Tensor:
+        drawn = model.noise.sample(outputs[rows], rng).double()
+        for place, limit in limits.items():
+            drawn[:, place] = draw_within(model.noise, place, limit, outputs[rows], rng)
+        return torch.where(known[rows].isnan(), drawn, known[rows])
+
+    rows = torch.arange(len(z), device=z.device)
+    drawn = draw(rows)
+    for _ in range(MOST_REDRAWS if outside else 0):
+        assert outside is not None
+        cells = outside(drawn[rows].masked_fill(~known[rows].isnan(), torch.nan))
+        missed = cells.any(dim=1)
+        if not missed.any():
+            break
+        rows = rows[missed]
+        drawn[rows] = torch.where(cells[missed], draw(rows), drawn[rows])
+    return drawn
 
 
 def resampled(weights: Tensor, count: int, rng: torch.Generator) -> Tensor:

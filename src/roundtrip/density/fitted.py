@@ -113,11 +113,11 @@ class FittedDensity:
         rng: np.random.RandomState,
         outside: Callable[[Tensor], Tensor] | None,
     ) -> Tensor:
-        z = self.model.prior.sample(len(context), rng).to(self.model.device)
+        z = self.model.sample_codes(len(context), rng)
         noise_rng = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
 
         def draw(z: Tensor, context: Tensor) -> Tensor:
-            return self.model.noise.sample(self.model.decode(z, context), noise_rng)
+            return self.model.noise.sample(self.model.outputs_of(z, context), noise_rng)
 
         x = self._in_blocks(draw, z, context, EVALUATIONS_PER_CALL)
         for _ in range(MOST_REDRAWS if outside else 0):

@@ -10,6 +10,7 @@ from torch import Tensor
 from roundtrip.data import Rows
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
 from roundtrip.density.diagnostics import pareto_k, reliable_k
+from roundtrip.density.outside import with_outside
 from roundtrip.density.proposals import student_t_draws
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.result import DensityEstimate
@@ -33,7 +34,7 @@ def importance(
 
     `scale` and `df` are those of the Student-t proposal at H(x).
     """
-    parts = []
+    parts, log_outside = [], model.log_outside(x)
     for log_weight in tracked(
         log_weights(model, x, n_samples=n_samples, scale=scale, df=df, seed=seed),
         "scoring",
@@ -41,7 +42,11 @@ def importance(
         enabled=verbose,
     ):
         parts.append(torch.stack([*weighted_estimate(log_weight), pareto_k(log_weight)]))
-    log_density, std_error, ess, k = torch.cat(parts, dim=1).cpu().numpy()
+    log_integral, error, *diagnostics = torch.cat(parts, dim=1)
+    log_density, std_error, _ = with_outside(model, log_integral, error, log_outside)
+    log_density, std_error, ess, k = (
+        each.cpu().numpy() for each in (log_density, std_error, *diagnostics)
+    )
     return DensityEstimate(
         log_density=log_density,
         std_error=std_error,

@@ -42,7 +42,7 @@ def likely_cells(prepared: PreparedModel, x: Tensor, *, how: str, seed: int) -> 
         posterior = PartPosterior.settled(prepared, block, limits={}, seed=seed)
         codes, model = posterior.draws(DRAWS, seed=seed, stream="imputation"), posterior.model
         weights = codes.weights
-        outputs = map_blocks(model.decode, codes.z.flatten(0, 1), EVALUATIONS_PER_CALL).double()
+        outputs = map_blocks(model.outputs_of, codes.z.flatten(0, 1), EVALUATIONS_PER_CALL).double()
         if how == "mean":
             each = model.noise.mean(outputs)
             filled = (weights[..., None] * each.view(*weights.shape, -1)).sum(1)

@@ -10,7 +10,9 @@ know, and all rows if they are few, are estimated one by one.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,10 +21,12 @@ from torch import Tensor
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, NET_ROWS_PER_CHUNK, adaptive
 from roundtrip.density.encoder_proposal import EncoderProposal, net_log_weights
 from roundtrip.density.nets import uniform_of_keys
+from roundtrip.density.outside import with_outside
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_keys
 from roundtrip.density.result import DensityEstimate
 from roundtrip.density.starts import unusual_rows
+from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import named_seed
 
 FIRST_POINTS, MOST_DOUBLINGS = 8, 6
@@ -207,6 +211,7 @@ def _estimates(prepared: PreparedModel, x: Tensor, seed: int) -> tuple[Tensor, i
     for rows in torch.arange(len(x), device=x.device).split(NET_ROWS_PER_CHUNK):
         proposal = EncoderProposal.of(prepared.model, x[rows])
         keys = row_keys(x[rows].cpu().numpy(), seed)
+        log_outside = prepared.model.log_outside(x[rows])
         doublings = np.floor(-np.log2(uniform_of_keys(keys)) / RARITY).clip(0, MOST_DOUBLINGS)
         for number in np.unique(doublings.astype(int)):
             chosen = np.flatnonzero(doublings == number)
@@ -215,23 +220,26 @@ def _estimates(prepared: PreparedModel, x: Tensor, seed: int) -> tuple[Tensor, i
             log_weights = net_log_weights(
                 prepared.model, x[rows][among], proposal[among], keys[chosen], 0, points
             )
-            estimates[rows[among]] = _debiased(log_weights, int(number))
+            log_mean = partial(_log_mean, prepared.model, log_outside[among])
+            estimates[rows[among]] = _debiased(log_weights, int(number), log_mean)
             evaluations += points * len(chosen)
     return estimates, evaluations
 
 
-def _debiased(log_weights: Tensor, doublings: int) -> Tensor:
-    """Return the log mean weight of the first points, with what each doubling adds to it."""
-    estimate = _log_mean(log_weights[:, :FIRST_POINTS])
+def _debiased(log_weights: Tensor, doublings: int, log_mean: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the estimate from the first points, with what each doubling adds to it."""
+    estimate = log_mean(log_weights[:, :FIRST_POINTS])
     for number in range(1, doublings + 1):
         half = FIRST_POINTS * 2 ** (number - 1)
         both, first, second = (
-            _log_mean(log_weights[:, points])
+            log_mean(log_weights[:, points])
             for points in (slice(2 * half), slice(half), slice(half, 2 * half))
         )
         estimate += 2 ** (RARITY * number) * (both - 0.5 * (first + second))
     return estimate
 
 
-def _log_mean(log_weights: Tensor) -> Tensor:
-    return torch.logsumexp(log_weights, dim=1) - math.log(log_weights.shape[1])
+def _log_mean(model: RoundtripModel, log_outside: Tensor, log_weights: Tensor) -> Tensor:
+    """Return the log density by the mean of these weights."""
+    log_integral = torch.logsumexp(log_weights, dim=1) - math.log(log_weights.shape[1])
+    return with_outside(model, log_integral, torch.zeros_like(log_integral), log_outside)[0]

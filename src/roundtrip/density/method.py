@@ -8,6 +8,9 @@ from roundtrip.parameters import check_choice, check_integer, check_number
 
 METHODS = ("adaptive", "importance", "laplace")
 
+LARGEST_TOL = 1e100
+"""Its square is a number in float64."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -37,7 +40,7 @@ class Method:
 
     def __post_init__(self) -> None:
         check_choice("method", self.name, METHODS)
-        check_number("tol", self.tol, above=0)
+        check_number("tol", self.tol, above=0, below=LARGEST_TOL)
         check_integer("max_evaluations", self.max_evaluations, minimum=1)
         check_integer("n_samples", self.n_samples, minimum=1)
         check_number("scale", self.scale, above=0)

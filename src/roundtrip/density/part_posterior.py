@@ -9,6 +9,7 @@ from torch import Tensor
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, settled_proposal
 from roundtrip.density.diagnostics import pareto_k, reliable
 from roundtrip.density.mixture import StudentMixture
+from roundtrip.density.outside import with_outside, with_outside_code
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.sampling import SamplingRequest, sample_rows
@@ -35,7 +36,8 @@ class WeightedCodes:
     Attributes
     ----------
     z : Tensor
-        `(rows, draws, latent_dim)`.
+        `(rows, draws, latent_dim)`. The last one stands for rows outside of the data and is NaN, if
+        the model has such; see `RoundtripModel.outputs_of`.
     weights : Tensor
         `(rows, draws)`, which sum to 1.
     log_density, ess, pareto_k : Tensor
@@ -70,12 +72,21 @@ class WeightedCodes:
         return [getattr(self, field.name) for field in fields(self)]
 
     @classmethod
-    def of(cls, z: Tensor, log_weights: Tensor) -> "WeightedCodes":
-        """Return draws with their log weights p(x, z) / q(z)."""
-        log_density, _, ess = weighted_estimate(log_weights)
+    def of(
+        cls, model: RoundtripModel, x: Tensor, z: Tensor, log_weights: Tensor
+    ) -> "WeightedCodes":
+        """Return draws with their log weights p(x, z) / q(z), and the code of rows outside."""
+        log_integral, error, ess = weighted_estimate(log_weights)
         k = pareto_k(log_weights)
-        fine = reliable(log_density, ess, k, log_weights.shape[1])
-        return cls(z, torch.softmax(log_weights, dim=1), log_density, ess, k, fine)
+        codes, log_shares = with_outside_code(model, x, z, log_weights)
+        log_density, _, negligible = with_outside(model, log_integral, error, model.log_outside(x))
+        fine = reliable(log_density, ess, k, log_weights.shape[1]) | negligible
+        return cls(codes, torch.softmax(log_shares, dim=1), log_density, ess, k, fine)
+
+    @property
+    def drawn(self) -> Tensor:
+        """Whether a code is a draw, not the one of rows outside of the data, `(rows, draws)`."""
+        return ~self.z.isnan().any(dim=-1)
 
 
 @dataclass(frozen=True)
@@ -151,7 +162,9 @@ class PartPosterior:
                 break
             part = PartPosterior(self.model, self.x[failed], proposal[failed])
             tried = part.draws(REFIT_DRAWS, seed=seed, stream=f"{stream}, refit {attempt}")
-            refitted = part.proposal.refit(tried.z, tried.weights.log())
+            refitted = part.proposal.refit(
+                tried.z[:, :REFIT_DRAWS], tried.weights[:, :REFIT_DRAWS].log()
+            )
             proposal = proposal.replaced(failed, refitted)
             part = PartPosterior(self.model, self.x[failed], refitted)
             again = part.draws(count, seed=seed, stream=f"{stream}, again {attempt}")
@@ -163,7 +176,7 @@ class PartPosterior:
         generators = row_generators(self.x.cpu().numpy(), named_seed(seed, stream))
         z = self.proposal.sample(count, generators)
         log_weights = log_joints(self.model, self.x, z) - self.proposal.log_prob(z)
-        return WeightedCodes.of(z, log_weights)
+        return WeightedCodes.of(self.model, self.x, z, log_weights)
 
     def __getitem__(self, rows: Tensor) -> "PartPosterior":
         """Return the posteriors of some of the rows."""

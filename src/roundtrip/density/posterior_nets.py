@@ -19,6 +19,7 @@ from roundtrip.density.diagnostics import pareto_k, reliable
 from roundtrip.density.encoder_proposal import EncoderProposal, net_log_weights, refitted
 from roundtrip.density.net_variance import NetVariance, Ratios, ratio_of
 from roundtrip.density.nets import MOST_POINTS, SIZES
+from roundtrip.density.outside import with_outside
 from roundtrip.density.randomness import row_keys
 from roundtrip.density.weights import weighted_estimate
 from roundtrip.model.core import RoundtripModel
@@ -60,12 +61,12 @@ def by_nets(
     dict of Tensor
         Columns of a `DensityEstimate`. Rows that did not converge need another method.
     """
-    proposal = EncoderProposal.of(model, x)
+    proposal, log_outside = EncoderProposal.of(model, x), model.log_outside(x)
     keys = row_keys(x.cpu().numpy(), seed)
     if not variance.refined:
-        return _grown_nets(model, x, proposal, keys, variance.ratios, tol)[0]
+        return _grown_nets(model, x, log_outside, proposal, keys, variance.ratios, tol)[0]
     result, first_weights = _grown_nets(
-        model, x, proposal, keys, variance.ratios, tol, most=MOST_FIRST_POINTS
+        model, x, log_outside, proposal, keys, variance.ratios, tol, most=MOST_FIRST_POINTS
     )
     again = ~result["converged"]
     if again.any():
@@ -73,7 +74,9 @@ def by_nets(
         better = refitted(proposal[rows], keys[rows.cpu().numpy()], first_weights[rows])
         # New points: an estimate by those that the proposal was fitted to would be biased.
         keys = row_keys(x[rows].cpu().numpy(), named_seed(seed, "refitted nets"))
-        second, _ = _grown_nets(model, x[rows], better, keys, variance.refined, tol)
+        second, _ = _grown_nets(
+            model, x[rows], log_outside[rows], better, keys, variance.refined, tol
+        )
         second["n_evaluations"] += result["n_evaluations"][rows] - 1  # the encoder is called once
         for name, values in second.items():
             result[name][rows] = values
@@ -83,6 +86,7 @@ def by_nets(
 def _grown_nets(
     model: RoundtripModel,
     x: Tensor,
+    log_outside: Tensor,
     proposal: EncoderProposal,
     keys: np.ndarray,
     ratios: Ratios,
@@ -102,10 +106,13 @@ def _grown_nets(
         part = keys[rows.cpu().numpy()]
         new = net_log_weights(model, x[rows], proposal[rows], part, log_weights.shape[1], n)
         log_weights = torch.cat([log_weights, new], dim=1)
-        log_density, of_draws, ess = weighted_estimate(log_weights)
+        log_integral, of_draws, ess = weighted_estimate(log_weights)
+        log_density, of_draws, negligible = with_outside(
+            model, log_integral, of_draws, log_outside[rows]
+        )
         std_error = of_draws * math.sqrt(ratio_of(ratios, n))
         k = pareto_k(log_weights)
-        precise, sound = std_error <= tol, reliable(log_density, ess, k, n)
+        precise, sound = std_error <= tol, reliable(log_density, ess, k, n) | negligible
         if n == SIZES[0]:
             first_weights = log_weights
             needed = torch.where(precise, n, _points_needed(n * of_draws.square(), ratios, tol))

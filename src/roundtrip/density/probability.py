@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.diagnostics import pareto_k, reliable
+from roundtrip.density.outside import with_outside_code
 from roundtrip.density.part_posterior import ROWS_AT_ONCE, PartPosterior, check_possible
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_generators
@@ -175,12 +176,18 @@ class _Pair:
         log_given = log_given - (torch.logaddexp(*log_q) - math.log(2))
         log_event = log_likelihoods(self.event_model, self.event, z)
         below, _, ess = weighted_estimate(log_given)
-        check_possible(below, "given=")
         above, _, ess_event = weighted_estimate(log_given + log_event)
         k, k_event = pareto_k(log_given), pareto_k(log_given + log_event)
-        weights, values = torch.softmax(log_given, dim=1), log_event.exp()
+        codes, log_shares = with_outside_code(self.given.model, self.given.x, z, log_given)
+        check_possible(log_shares.logsumexp(dim=1), "given=")
+        if codes.shape[1] > z.shape[1]:
+            of_outside = self.event_model.outside_factors(self.event).sum(-1)
+            log_event = torch.cat([log_event, of_outside[:, None]], dim=1)
+        weights, values = torch.softmax(log_shares, dim=1), log_event.exp()
         probability = (weights * values).sum(1)
-        error = (weights * (values - probability[:, None])).square().sum(1).sqrt()
+        drawn = weights[:, : z.shape[1]]  # the share of rows outside of the data is certain
+        apart = values[:, : z.shape[1]] - probability[:, None]
+        error = (drawn * apart).square().sum(1).sqrt()
         fine = reliable(below, ess, k, count) & reliable(above, ess_event, k_event, count)
         return {
             "probability": probability,

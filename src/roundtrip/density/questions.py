@@ -16,7 +16,7 @@ from roundtrip.density.conditional import Conditional, conditional_of
 from roundtrip.density.conditional_draws import rows_given
 from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.imputation import likely_cells
-from roundtrip.density.method import Method
+from roundtrip.density.method import LARGEST_TOL, Method
 from roundtrip.density.probability import ProbabilityEstimate, probabilities_given
 from roundtrip.density.result import DensityEstimate
 from roundtrip.density.unconverged import warn_of_probabilities
@@ -46,7 +46,8 @@ class Questions:
 
         Observed cells stay as they are. Numbers become means or medians, categories the likeliest
         level, and ordered categories the median level. Such values are too regular for further
-        statistics; several `draws` keep the spread and the dependence of the columns.
+        statistics; several `draws` keep the spread and the dependence of the columns. Rows without
+        any observed cell are filled like all others, given nothing.
 
         Parameters
         ----------
@@ -68,7 +69,7 @@ class Questions:
         check_choice("how", how, ("mean", "median"))
         self._check_table("impute")
         schema, prepared = self.schema_, self.fitted_.prepared
-        values = schema.checked_values(self, X)
+        values = schema.checked_values(self, X, empty_rows=True)
         x = schema.encoded(values).x.to(self.fitted_.model.device)
         incomplete = x.isnan().any(dim=1)
         rng = random_stream(random_state)
@@ -162,7 +163,7 @@ class Questions:
         """
         check_is_fitted(self)
         self._check_table("probability")
-        tol = check_number("tol", tol, above=0)
+        tol = check_number("tol", tol, above=0, below=LARGEST_TOL)
         schema, device = self.schema_, self.fitted_.model.device
         asked = conditions_of(schema, self, event, name="event", exact=False)
         known = no_conditions(schema) if given is None else conditions_of(schema, self, given)

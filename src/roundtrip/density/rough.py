@@ -7,6 +7,9 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.blocks import map_blocks
+from roundtrip.density.outside import with_outside
+from roundtrip.density.prepared import PreparedModel
+from roundtrip.density.starts import unusual_rows
 from roundtrip.model.core import RoundtripModel
 
 EVALUATIONS_PER_CALL = 4096
@@ -54,6 +57,35 @@ def rough_log_density(model: RoundtripModel, x: Tensor, *, draws: int, seed: int
         log_q = log_noise - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         points = block.repeat_interleave(draws, dim=0)
         log_joint = model.log_joint(points, z.flatten(0, 1)).view(len(block), draws)
-        return torch.logsumexp(log_joint - log_q, dim=1) - math.log(draws)
+        log_integral = torch.logsumexp(log_joint - log_q, dim=1) - math.log(draws)
+        nothing = torch.zeros_like(log_integral)
+        return with_outside(model, log_integral, nothing, model.log_outside(block))[0]
 
-    return map_blocks(of_block, x, max(1, EVALUATIONS_PER_CALL // draws)).cpu().numpy()
+    values = map_blocks(of_block, x, max(1, EVALUATIONS_PER_CALL // draws)).cpu().numpy()
+    # Rows so large that the encoder overflows lie where it knows nothing.
+    return np.nan_to_num(values, nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+
+
+@torch.no_grad()
+def known_rows(prepared: PreparedModel, x: Tensor, *, seed: int) -> np.ndarray:
+    """Return for which rows a rough estimate is close: those that the encoder knows.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+        The model, whose encoder gives a posterior, and its banks.
+    x : Tensor
+        Rows in scaled units, `(rows, features)`.
+    seed : int
+        Seed of the bank.
+
+    Returns
+    -------
+    numpy.ndarray
+        A mask, `(rows,)`.
+    """
+    known = prepared.model.knows_pattern(x)
+    if known.any():
+        x = x[known].double()
+        known[known.clone()] = ~unusual_rows(prepared.model, x, prepared.bank(seed))
+    return known.cpu().numpy()

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from roundtrip.density.diagnostics import pareto_k, reliable
 from roundtrip.density.mixture import StudentMixture
+from roundtrip.density.outside import with_outside
 from roundtrip.density.part_encoder import PartEncoder
 from roundtrip.density.randomness import row_generators
 from roundtrip.density.starts import Bank, first_proposal, most_start_evaluations
@@ -181,6 +182,7 @@ def sample_rows(
     starts = most_start_evaluations(model, unusual=unusual, refines=refines)
     budget = request.max_evaluations - starts
     rows = torch.arange(len(x), device=x.device)
+    log_outside = model.log_outside(x)
     empty = x.new_empty(len(x), 0)
     state = _Sampling(
         rows=rows,
@@ -199,7 +201,7 @@ def sample_rows(
         draws = state.proposal.sample(n_new, [generators[row] for row in state.rows.tolist()])
         state.add(draws, log_joints(model, x[state.rows], draws))
         drawn += n_new
-        values = _assess(state.log_weights, state.first)
+        values = _assess(model, state.log_weights, state.first, log_outside[state.rows])
         precise, reliable = values["std_error"] <= tol, values.pop("reliable")
         values["converged"] = precise & reliable
         values["n_evaluations"] = first.evaluations[state.rows] + drawn
@@ -239,20 +241,25 @@ def _round_sizes(budget: int) -> Iterator[int]:
         spent += size
 
 
-def _assess(log_weights: Tensor, first: Tensor) -> dict[str, Tensor]:
+def _assess(
+    model: RoundtripModel, log_weights: Tensor, first: Tensor, log_outside: Tensor
+) -> dict[str, Tensor]:
     """Estimate each row from its draws that count, those from index `first` on."""
     result: dict[str, Tensor] = {}
     for start in first.unique().tolist():  # few values, because refits happen between rounds
         among = first == start
         counted = log_weights[among, start:]
-        log_density, _, ess = weighted_estimate(counted)
+        log_integral, _, ess = weighted_estimate(counted)
+        log_density, std_error, negligible = with_outside(
+            model, log_integral, _stratified_std_error(counted), log_outside[among]
+        )
         k = pareto_k(counted)
         values = {
             "log_density": log_density,
-            "std_error": _stratified_std_error(counted),
+            "std_error": std_error,
             "ess": ess,
             "pareto_k": k,
-            "reliable": reliable(log_density, ess, k, counted.shape[1]),
+            "reliable": reliable(log_density, ess, k, counted.shape[1]) | negligible,
         }
         for name, value in values.items():
             result.setdefault(name, value.new_zeros(len(first)))[among] = value

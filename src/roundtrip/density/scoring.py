@@ -16,7 +16,7 @@ from roundtrip.data.rounding import Rounding
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.density.fitted import FittedDensity
 from roundtrip.density.mean import MeanDensity
-from roundtrip.density.method import Method
+from roundtrip.density.method import LARGEST_TOL, Method
 from roundtrip.density.proposals import Proposal
 from roundtrip.density.questions import Questions
 from roundtrip.density.result import DensityEstimate
@@ -157,7 +157,7 @@ class Scoring(Questions):
         """
         check_is_fitted(self)
         rows = self.schema_.rows(self, X, context)
-        tol = check_number("tol", self.tol, above=0)
+        tol = check_number("tol", self.tol, above=0, below=LARGEST_TOL)
         # A single row need not be more precise than `tol`.
         tol = max(MEAN_TOL, tol / math.sqrt(len(rows)))
         return self.fitted_.mean(rows, tol, verbose=bool(self.verbose)).mean
@@ -183,7 +183,7 @@ class Scoring(Questions):
             The mean, its standard error and its cost.
         """
         check_is_fitted(self)
-        tol = check_number("tol", tol, above=0)
+        tol = check_number("tol", tol, above=0, below=LARGEST_TOL)
         rows = self.schema_.rows(self, X, context)
         return self.fitted_.mean(rows, tol, verbose=bool(self.verbose))
 

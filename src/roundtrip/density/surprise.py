@@ -1,6 +1,5 @@
 """The surprise -log p(x) of a row, divided among its features and its code."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -8,8 +7,10 @@ from torch import Tensor
 
 from roundtrip.density.adaptive import DEFAULT_EVALUATIONS, adaptive, settled_proposal
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
+from roundtrip.density.outside import with_outside_code
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_generators
+from roundtrip.density.weights import log_joints
 from roundtrip.io.progress import tracked
 from roundtrip.model.core import RoundtripModel
 from roundtrip.parameters import named_seed
@@ -78,13 +79,14 @@ def _block_parts(prepared: PreparedModel, x: Tensor, tol: float, seed: int) -> S
     model = prepared.model
     proposal = settled_proposal(prepared, x, tol=tol, seed=seed)
     z = proposal.sample(DRAWS, row_generators(x.cpu().numpy(), named_seed(seed, "explanation")))
-    outputs = map_blocks(model.decode, z.flatten(0, 1), EVALUATIONS_PER_CALL)
+    log_weights = log_joints(model, x, z) - proposal.log_prob(z)
+    codes, log_shares = with_outside_code(model, x, z, log_weights)
+    outputs = map_blocks(model.outputs_of, codes.flatten(0, 1), EVALUATIONS_PER_CALL)
     terms = tuple(term[:, None] for term in model.noise.row_terms(x))
-    log_likelihood = model.noise.log_prob_of_terms(outputs.view(*z.shape[:2], -1), terms)
-    log_weights = log_likelihood.sum(-1) + model.prior.log_prob(z) - proposal.log_prob(z)
-    share = torch.softmax(log_weights, dim=1)
+    log_likelihood = model.noise.log_prob_of_terms(outputs.view(*codes.shape[:2], -1), terms)
+    share = torch.softmax(log_shares, dim=1)
     residual = -(share[..., None] * log_likelihood).sum(dim=1)
-    total = math.log(DRAWS) - torch.logsumexp(log_weights, dim=1)
+    total = -torch.logsumexp(log_shares, dim=1)
     return Surprise(residual, total - residual.sum(dim=1))
 
 

@@ -19,7 +19,7 @@ from roundtrip.io.atomic import atomic_write
 from roundtrip.parameters import Component, is_sequence
 
 FORMAT = "roundtrip-model"
-FORMAT_VERSION = "3"
+FORMAT_VERSION = "4"
 
 
 def write_model_file(
@@ -89,7 +89,35 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
     text = metadata.get("content", "")
     if metadata.get("sha256") != _checksum(text, tensors):
         raise ModelFileError(f"{path} is damaged: its checksum does not match its content")
-    return json.loads(text), tensors
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} has no content that can be read: {error}") from error
+    if not isinstance(content, dict):
+        raise ModelFileError(f"{path} has no content: it names no parts of a model")
+    return content, tensors
+
+
+def check_finite(part: str, tensors: Mapping[str, Tensor]) -> None:
+    """Raise `ModelFileError` for numbers that no fit gives.
+
+    Parameters
+    ----------
+    part : str
+        Name of the part of the file, for the message.
+    tensors : mapping
+        Its tensors by name.
+
+    Examples
+    --------
+    >>> check_finite("model", {"weight": torch.tensor([torch.nan])})
+    Traceback (most recent call last):
+        ...
+    roundtrip.exceptions.ModelFileError: weight of the model is not finite
+    """
+    for name, tensor in tensors.items():
+        if not bool(tensor.isfinite().all()):
+            raise ModelFileError(f"{name} of the {part} is not finite")
 
 
 def plain(value: Any) -> Any:

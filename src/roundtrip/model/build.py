@@ -81,4 +81,5 @@ def build_model(
         encodes_context=has_posterior,
         prior=prior.build(sizes.latent_dim),
         inputs=inputs,
+        outside_share=noise.outside_share,
     )

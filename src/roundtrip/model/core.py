@@ -1,9 +1,11 @@
 """The Roundtrip model, eq. (4): a generator G, an encoder H, a prior and an observation model."""
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
@@ -56,6 +58,9 @@ class RoundtripModel(nn.Module):
     inputs : RowInputs or FilledInputs, default=None
         Map from rows with categories or missing cells to the numbers that H takes. None if rows
         enter H as they are.
+    outside_share : float, default=0.0
+        Share of rows that lie outside of the data: no z describes them, but the
+        `outside_outputs` of the noise.
 
     Examples
     --------
@@ -80,6 +85,7 @@ class RoundtripModel(nn.Module):
         encodes_context: bool = True,
         prior: LatentDistribution | None = None,
         inputs: RowInputs | FilledInputs | None = None,
+        outside_share: float = 0.0,
     ) -> None:
         super().__init__()
         for name, network in (("generator", generator), ("encoder", encoder)):
@@ -96,6 +102,7 @@ class RoundtripModel(nn.Module):
             noise = ConstantGaussian(1, sigma=sigma)
         self.noise = noise
         self.has_posterior = has_posterior
+        self.outside_share = outside_share
         self.context_dim = context_dim
         self.encodes_context = encodes_context
         self.prior = StandardNormal(self.latent_dim) if prior is None else prior
@@ -162,11 +169,47 @@ class RoundtripModel(nn.Module):
             has_posterior=self.has_posterior,
             prior=self.prior,
             inputs=self.inputs,
+            outside_share=self.outside_share,
         )
 
     def decode(self, z: Tensor, context: Tensor | None = None) -> Tensor:
         """Return the parameters of p(x | z) that G computes from z, `(rows, noise.n_outputs)`."""
         return self.generator(beside(z, context).to(dtype_of(self.generator)))
+
+    def outputs_of(self, codes: Tensor, context: Tensor | None = None) -> Tensor:
+        """Return the parameters of p(x | z); codes that are NaN stand for rows outside the data."""
+        outputs = self.decode(codes.nan_to_num(nan=0.0), context)
+        outside = codes.isnan().any(dim=-1, keepdim=True)
+        if not outside.any():
+            return outputs
+        return torch.where(outside, self._outside_outputs(outputs), outputs)
+
+    def sample_codes(self, count: int, rng: np.random.RandomState) -> Tensor:
+        """Draw z, `(count, latent_dim)`, for rows of p(x); NaN for those outside the data."""
+        z = self.prior.sample(count, rng).to(self.device)
+        if self.outside_share:
+            outside = torch.from_numpy(rng.random_sample(count) < self.outside_share)
+            z = z.masked_fill(outside.to(z.device)[:, None], math.nan)
+        return z
+
+    def log_outside(self, x: Tensor) -> Tensor:
+        """Return the log of what rows outside the data add to p(x), `(rows,)` float64.
+
+        It is -inf if the model has no such rows.
+        """
+        if not self.outside_share:
+            return torch.full_like(x[:, 0], -math.inf, dtype=torch.float64)
+        return math.log(self.outside_share) + self.outside_factors(x).sum(-1)
+
+    def outside_factors(self, x: Tensor) -> Tensor:
+        """Return log p(x_j | outside the data), `(rows, features)` float64."""
+        outputs = self._outside_outputs(x).expand(len(x), -1)
+        return self.noise.log_prob(outputs, x.double())
+
+    def _outside_outputs(self, like: Tensor) -> Tensor:
+        outputs = self.noise.outside_outputs()
+        assert outputs is not None
+        return outputs.to(like)
 
     def generate(self, z: Tensor, context: Tensor | None = None) -> Tensor:
         """Return E(x | z), G(z) in the paper: `(rows, latent_dim)` → `(rows, features)`."""

@@ -15,6 +15,9 @@ from roundtrip.parameters import Component, check_integer
 Randomness = np.random.RandomState | np.random.Generator
 
 CUBE_EDGE = 1e-10
+WEIGHTS_SUM = 1e-6
+"""Arithmetic error of a sum of weights."""
+
 MOMENT_DRAWS = 4096
 """Draws that estimate the moments of a distribution without a formula for them."""
 
@@ -136,6 +139,19 @@ class GaussianMixture(LatentDistribution):
         self.register_buffer("means", means.double())
         self.register_buffer("factors", factors.double())
 
+    def check(self, latent_dim: int) -> None:
+        """Raise `ValueError` if this is no distribution of codes of `latent_dim` numbers."""
+        shapes = self.weights.shape, self.means.shape, self.factors.shape
+        k = len(self.weights)
+        if shapes != ((k,), (k, latent_dim), (k, latent_dim, latent_dim)):
+            raise ValueError(f"the prior has parts of shapes {shapes}, latent_dim is {latent_dim}")
+        total = float(self.weights.sum())
+        if not (bool((self.weights >= 0).all()) and abs(total - 1) < WEIGHTS_SUM):
+            raise ValueError(f"the weights of the prior must sum to 1, but sum to {total:g}")
+        diagonal = self.factors.diagonal(dim1=-2, dim2=-1)
+        if not (bool((diagonal > 0).all()) and bool((self.factors.triu(1) == 0).all())):
+            raise ValueError("the prior has covariances without a Cholesky factor")
+
     def log_prob(self, z: Tensor) -> Tensor:
         """Return log p(z), one value per vector along the last axis, in float64."""
         components, dim = self.means.shape
@@ -239,7 +255,9 @@ class MixturePrior(Prior):  # numpydoc ignore=PR02
         """Rebuild the fitted mixture, or N(0, I) if validation rejected the mixture."""
         if not state:
             return self.build(latent_dim)
-        return GaussianMixture(state["weights"], state["means"], state["factors"])
+        prior = GaussianMixture(state["weights"], state["means"], state["factors"])
+        prior.check(latent_dim)
+        return prior
 
 
 def _cube(n_points: int, latent_dim: int, seed: int) -> Tensor:

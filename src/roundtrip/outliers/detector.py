@@ -1,6 +1,7 @@
 """`RoundtripDetector`: outliers by their density, with p-values and explanations."""
 
 import copy
+import math
 import os
 from numbers import Real
 from typing import Any, Literal, Self
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from roundtrip.data.checks import checked_table, has_only_numbers, unchanged_if_it_fails
 from roundtrip.data.tags import TakesAnyCells
 from roundtrip.estimator import Roundtrip
+from roundtrip.io.model_file import check_finite
 from roundtrip.io.saved import (
     FileParts,
     Restoring,
@@ -390,6 +392,8 @@ class RoundtripDetector(PValues, SavedToFile, TakesAnyCells, OutlierMixin, BaseE
             detector.n_features_in_ = density_scorer.density.n_features_in_
         if content["feature_names"] is not None:
             detector.feature_names_in_ = np.array(content["feature_names"], dtype=object)
+        check_finite("detector", {name: tensors[name] for name in SCORES if name in tensors})
+        check_number("offset", content["offset"], above=-math.inf)
         detector.offset_, detector.n_trimmed_ = content["offset"], content["n_trimmed"]
         for name in SCORES:
             setattr(detector, f"{name}_", tensors[name].numpy() if name in tensors else None)

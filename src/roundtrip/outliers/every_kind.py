@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from roundtrip.io.model_file import check_finite
 from roundtrip.io.saved import FileParts
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.columns import GaussianColumns
@@ -161,6 +162,7 @@ class EveryKind:
     @classmethod
     def from_file_parts(cls, parts: FileParts) -> Self:
         """Restore a scorer from its `file_parts`."""
+        check_finite("scorer", parts.tensors)
         arrays = {key: each.numpy() for key, each in parts.tensors.items()}
 
         def part(name: str, kind: type) -> Any:

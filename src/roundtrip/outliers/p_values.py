@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.stats import ks_2samp
 from sklearn.utils.validation import check_is_fitted
 
 from roundtrip.exceptions import warn_user
@@ -16,6 +17,10 @@ from roundtrip.outliers.conformal import (
 from roundtrip.parameters import check_choice
 
 REFERENCES = ("held-out", "trimmed", "model")
+
+LARGEST_GAP, CHANCE = 0.2, 1e-3
+"""Draws of the model replace held-out rows if the distribution functions of their scores differ by
+less than this, or by no more than chance explains."""
 
 
 class PValues:
@@ -47,9 +52,9 @@ class PValues:
             good the density is, and at least 1 / (1 + held-out rows). Outliers among the held-out
             rows make p-values larger; "trimmed", which is approximate, replaces held-out rows
             below the fence of ``contamination="auto"`` by a tail estimated from the others.
-            "model", the default after `from_density` and for detectors with one density only, are
-            draws from the fitted density: they contain no outliers, but are only as good as the
-            fit.
+            "model", the default after `from_density` and for single densities only, are draws from
+            the fitted density: they contain no outliers, but are only as good as the fit. A warning
+            says if their scores differ from those of held-out rows.
         """
         return conformal_p_value(self.score_samples(X), self.reference_scores(reference))
 
@@ -76,6 +81,8 @@ class PValues:
                 "a detector made from a density has no held-out rows: leave out the reference, or "
                 "fit a detector (RoundtripDetector.fit, roundtrip fit --outliers)"
             )
+        if reference == "model" and self.held_out_scores_ is not None:
+            _warn_of_gap(scores, self.held_out_scores_)
         return without_outliers(scores, fence(scores)) if reference == "trimmed" else scores
 
     def discoveries(self, X: Any, *, rate: float = 0.1, reference: str | None = None) -> np.ndarray:
@@ -95,13 +102,27 @@ class PValues:
             As in `p_value`. The default finds rows that are less likely than those of `fit`; if
             these contain as many outliers of the same kind, use "trimmed".
         """
-        p_values = self.p_value(X, reference=reference)
+        compared = self.reference_scores(reference)
+        p_values = conformal_p_value(self.score_samples(X), compared)
         found = discovered(p_values, rate)
-        references = len(self.reference_scores(reference))
-        if not found.any() and (needed := fewest_references(len(p_values), rate)) > references:
+        needed = fewest_references(len(p_values), rate)
+        if not found.any() and needed > len(compared):
             warn_user(
-                f"{references} reference rows are too few to name a single outlier among "
+                f"{len(compared)} reference rows are too few to name a single outlier among "
                 f"{len(p_values)} rows at rate={rate:g}, which takes {needed}: fit to more rows, "
                 "ask for fewer at once, allow a higher rate, or use p_value"
             )
         return found
+
+
+def _warn_of_gap(drawn: np.ndarray, held_out: np.ndarray) -> None:
+    """Warn if the model draws rows whose scores are unlike those of held-out rows."""
+    compared = ks_2samp(drawn, held_out, method="asymp")
+    if compared.statistic > LARGEST_GAP and compared.pvalue < CHANCE:
+        small = float((held_out <= np.quantile(drawn, 0.05)).mean())
+        warn_user(
+            f"reference='model' gives {small:.0%} of the held-out rows a p-value of at most 0.05: "
+            "the model draws rows with other scores than those of fit, so that these p-values are "
+            "not to be trusted; use reference='held-out', or 'trimmed' if many rows of fit are "
+            "outliers"
+        )

@@ -13,6 +13,7 @@ from roundtrip.density import Method
 from roundtrip.density.cells import quick_cell_surprises
 from roundtrip.density.surprise import surprise_parts
 from roundtrip.estimator import Roundtrip
+from roundtrip.io.model_file import check_finite
 from roundtrip.io.saved import FileParts, Restoring
 from roundtrip.outliers.blurred import BlurredDensity
 from roundtrip.outliers.cell_tails import CellTails
@@ -229,6 +230,8 @@ class Scorer:
     def from_file_parts(cls, parts: FileParts, how: Restoring) -> "Scorer":
         """Restore a scorer from its `file_parts`."""
         sigma, tensors = parts.content["sigma"], parts.tensors
+        own = {name: each for name, each in tensors.items() if not name.startswith("density.")}
+        check_finite("scorer", own)
         columns = blurred = tails = None
         if "values" in tensors:
             names = [item.name for item in fields(GaussianColumns)]

@@ -4,7 +4,6 @@ import copy
 import hashlib
 import io
 import os
-import pickle
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -19,8 +18,10 @@ from torch import Tensor, nn
 from roundtrip.exceptions import CheckpointError, warn_user
 from roundtrip.io.atomic import atomic_write
 
-MAGIC = b"roundtrip-checkpoint 1\n"
+NAME, VERSION = b"roundtrip-checkpoint ", b"1"
+MAGIC = NAME + VERSION + b"\n"
 
+MOST_SHOWN = 20
 LARGEST_SHARE = 0.05
 """Largest share of the time spent on writing. Large checkpoints are written less often."""
 
@@ -100,6 +101,12 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
         data = Path(path).read_bytes()
     except FileNotFoundError:
         return None
+    if data.startswith(NAME) and not data.startswith(MAGIC):
+        version = data[len(NAME) :].partition(b"\n")[0][:MOST_SHOWN].decode(errors="replace")
+        raise CheckpointError(
+            f"{path} is a checkpoint of version {version!r}, this release reads version "
+            f"{VERSION.decode()}: resume with the release that wrote it, or delete it to start anew"
+        )
     digest, payload = data[len(MAGIC) : len(MAGIC) + 64], data[len(MAGIC) + 65 :]
     if not data.startswith(MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
         raise CheckpointError(
@@ -110,8 +117,13 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
         content: dict[str, Any] = torch.load(
             io.BytesIO(payload), map_location="cpu", weights_only=True
         )
-    except (RuntimeError, pickle.UnpicklingError) as error:
+    except Exception as error:  # the pickle of another release fails in any way
         raise CheckpointError(f"{path} can't be read by this release of torch: {error}") from error
+    kinds = {"fingerprint": str, "seed": int, "states": dict}
+    if not isinstance(content, dict) or not all(
+        isinstance(content.get(name), kind) for name, kind in kinds.items()
+    ):
+        raise CheckpointError(f"{path} has no state of a fit; delete it, or give another path")
     return content
 
 

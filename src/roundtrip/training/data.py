@@ -1,5 +1,6 @@
 """`FittingData`: the scaled rows for training and validation."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,9 @@ from roundtrip.training.validation import Validation
 
 CONTINUOUS_FLOOR = 1e-3
 """Smallest width of the noise of a column, in units of its interquartile range."""
+
+NARROWEST = 1e-30
+"""Smallest range of a column in scaled units whose numbers are not lost in float32."""
 
 HELD_OUT_PARTS = 5
 """A fold holds out a fifth of the rows, also if there are fewer folds."""
@@ -78,6 +82,14 @@ class FittingData:
                 raise ValueError(
                     "the table spans a range too wide for float32; rescale its columns"
                 )
+        x = self.training.x
+        low, high = x.nan_to_num(nan=math.inf).amin(0), x.nan_to_num(nan=-math.inf).amax(0)
+        narrow = (high > low) & (high - low < NARROWEST)
+        if narrow.any():
+            raise ValueError(
+                f"columns {narrow.nonzero()[:, 0].tolist()} span a range too narrow for float32; "
+                "rescale them, or use scale='standard'"
+            )
 
     @classmethod
     def of(

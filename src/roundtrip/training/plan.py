@@ -22,6 +22,7 @@ from roundtrip.training.linear_mixture import fit_linear_mixture
 from roundtrip.training.objective import FitOptions
 from roundtrip.training.result import TrainingResult
 from roundtrip.training.run import fit_model
+from roundtrip.training.size import check_size
 
 PRIOR_SHARE = 0.02
 """Share of the time limit that is reserved for fitting the prior."""
@@ -93,6 +94,10 @@ def fit_in_stages(
     FittedModel
         The model and the course of the fit.
     """
+    planned = options.latent_dim if start is None else start.latent_dim
+    if planned == "auto":
+        planned = options.objective.default_latent_dim(data.features)
+    check_size(options, data, int(planned))
     if options.max_epochs == "auto" and start is not None:
         options = replace(options, max_epochs=math.inf if max_time else WARM_START_EPOCHS)
     if options.max_epochs == "auto":

@@ -7,6 +7,7 @@ it has only nonlinear relations to learn.
 """
 
 import torch
+from torch import Tensor
 
 from roundtrip.data import Rows
 from roundtrip.model.core import RoundtripModel
@@ -23,6 +24,13 @@ def has_linear_start(model: RoundtripModel) -> bool:
     """Return whether G and H can start as linear maps, H with a posterior."""
     networks = (model.generator, model.encoder)
     return model.has_posterior and all(isinstance(each, ResidualMLP) for each in networks)
+
+
+WIDE = 512
+"""Number of features from which on tables with fewer rows are taken row by row."""
+
+SPANNED = 1e-12
+"""Variance, as a share of the largest, below which an axis is arithmetic error."""
 
 
 @torch.no_grad()
@@ -59,8 +67,7 @@ def start_at_principal_components(
     shift = (inverse @ (deviation.mT @ (data - mean))).mT
     mean = mean - shift @ context_mean
     centred = data - mean - context @ shift.mT
-    variances, axes = torch.linalg.eigh(centred.mT @ centred / len(data))
-    variances, axes = variances.flip(0).clamp_min(0), axes.flip(1)
+    variances, axes = principal_axes(centred, dim)
     rest = variances[dim:].mean() if dim < features else noise_share * variances[-1]
     noise = rest.clamp_min(SMALLEST_VARIANCE)
     used = min(dim, features)  # further latent dimensions start unused
@@ -85,3 +92,41 @@ def start_at_principal_components(
     row, column = torch.tril_indices(dim, dim, device=data.device)
     encoder.last.bias[dim:][row == column] = torch.log(torch.expm1(widths)).float()
     model.noise.start(rows.x.double(), noise.sqrt().item())
+
+
+def principal_axes(centred: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the variances along all principal axes, the largest first, and the first axes.
+
+    Parameters
+    ----------
+    centred : Tensor
+        `(rows, features)`, columns of mean zero.
+    count : int
+        Number of axes.
+
+    Returns
+    -------
+    variances : Tensor
+        `(features,)`.
+    axes : Tensor
+        `(features, at least min(count, features))`; zero where there are more than `centred` spans.
+
+    Examples
+    --------
+    >>> import torch
+    >>> variances, axes = principal_axes(torch.tensor([[-1.0, 0.0], [1.0, 0.0]]), 1)
+    >>> variances.tolist(), axes[:, 0].abs().tolist()
+    ([1.0, 0.0], [1.0, 0.0])
+    """
+    rows, features = centred.shape
+    if features <= max(rows, WIDE):
+        variances, axes = torch.linalg.eigh(centred.mT @ centred / rows)
+        return variances.flip(0).clamp_min(0), axes.flip(1)
+    # A covariance of all features might not fit into memory; that of rows has the same variances.
+    inner, of_rows = torch.linalg.eigh(centred @ centred.mT / rows)
+    inner, of_rows = inner.flip(0).clamp_min(0), of_rows.flip(1)
+    count = min(count, features)
+    axes = centred.new_zeros(features, max(count, rows))
+    spanned = inner > inner[0] * SPANNED
+    axes[:, :rows][:, spanned] = centred.mT @ (of_rows / (rows * inner).sqrt())[:, spanned]
+    return torch.cat([inner, inner.new_zeros(features - rows)]), axes

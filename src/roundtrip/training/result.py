@@ -1,10 +1,17 @@
 """`TrainingResult`: the course of a training."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from roundtrip.parameters import check_choice, check_integer, check_number
 
 ALWAYS_RECORDED = ("validation_log_likelihood", "learning_rate", "seconds")
 """Entries of the history that every training has."""
+
+REASONS = ("max_epochs", "max_time", "patience", "interrupt", "divergence", "validation")
+"""What may end a training."""
 
 
 @dataclass
@@ -68,3 +75,24 @@ class TrainingResult:
         """Append one epoch."""
         for name, value in values.items():
             self.history.setdefault(name, []).append(value)
+
+
+def check_record(content: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for a record of a fit, from a model file, that no fit gives.
+
+    Parameters
+    ----------
+    content : mapping
+        "n_iter", "best_epoch", "stopped_by", "prior_gain" and "history".
+    """
+    n_epochs, history = content["n_iter"], content["history"]
+    check_integer("n_iter", n_epochs, minimum=0)
+    check_integer("best_epoch", content["best_epoch"], minimum=0)
+    check_number("prior_gain", content["prior_gain"], above=-math.inf)
+    check_choice("stopped_by", content["stopped_by"], REASONS)
+    for name in ALWAYS_RECORDED:
+        if len(history[name]) != n_epochs:
+            raise ValueError(f"{name} of {len(history[name])} epochs, but there were {n_epochs}")
+    for name, values in history.items():
+        if not all(isinstance(value, int | float) for value in values):
+            raise ValueError(f"the history of {name} has more than numbers")

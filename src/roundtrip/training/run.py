@@ -4,16 +4,18 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from roundtrip.data import Schema
+from roundtrip.io.model_file import check_finite, is_ours
 from roundtrip.model.build import build_model
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.inputs import RowInputs
 from roundtrip.model.networks import Sizes
-from roundtrip.parameters import Seeds
+from roundtrip.parameters import Seeds, check_integer, is_sequence
 from roundtrip.training.batches import Batches
 from roundtrip.training.checkpoint import Checkpoint
 from roundtrip.training.data import FittingData, columns_of
@@ -131,6 +133,7 @@ def fit_model(
         start_at_principal_components(model, data.spread(data.training, streams.training))
     else:
         model.noise.start(data.spread(data.training, streams.training).x, FIRST_WIDTH)
+    _check_start(model)
     trainer = objective.trainer(model, data, options.network, streams)
     training = data.training.to(torch.float32)
     # Rows that repeat within a batch cost time and add nothing; the paper's sampling repeats rows.
@@ -173,6 +176,16 @@ def fit_model(
     return copy.deepcopy(trainer.kept), result
 
 
+def _check_start(model: RoundtripModel) -> None:
+    """Raise `ValueError` if the weights of the start are not finite: training returns to these."""
+    bad = [name for name, part in model.named_parameters() if not bool(part.isfinite().all())]
+    if bad:
+        raise ValueError(
+            f"training can't start, because {bad[0]} is not finite for these rows; rescale the "
+            "columns, or use scale='standard'"
+        )
+
+
 def _unsteadiness(schedule: Schedule, batch_size: int) -> float:
     """Return by how much more than usual the bound of an epoch may fall."""
     if schedule.steps_per_epoch < STEADY_STEPS:
@@ -189,7 +202,9 @@ def rows_per_batch(objective: Objective, rows: int) -> int:
 def restored_model(
     options: FitOptions, schema: Schema, latent_dim: int, state: dict[str, Tensor]
 ) -> RoundtripModel:
-    """Rebuild a trained model from its state dict, on the CPU."""
+    """Rebuild a trained model from its state dict, on the CPU; refuse one that no fit gives."""
+    check_finite("model", state)
+    _check_sizes(options, latent_dim, state)
     shape = None if schema.images is None else schema.images.shape
     model = build_model(
         Sizes(schema.features, latent_dim, schema.context_dim, shape, columns_of(schema)),
@@ -205,6 +220,20 @@ def restored_model(
     )
     model.load_state_dict(state)
     return model.eval()
+
+
+def _check_sizes(options: FitOptions, latent_dim: int, state: dict[str, Tensor]) -> None:
+    """Raise `ValueError` for networks larger than their weights, before they are built."""
+    check_integer("latent_dim", latent_dim, minimum=1)
+    largest = max([len(state), *(side for part in state.values() for side in part.shape)])
+    sizes: dict[str, Any] = {"latent_dim": latent_dim}
+    for component in (options.network, options.noise):
+        if is_ours(type(component)):
+            sizes |= component.get_params()
+    for name, value in sizes.items():
+        for size in value if is_sequence(value) else [value]:
+            if isinstance(size, int) and size > largest:
+                raise ValueError(f"{name} is {size}, but no weight of the file is so large")
 
 
 def _take_weights(model: RoundtripModel, start: RoundtripModel) -> None:

@@ -17,7 +17,7 @@ NO_EVIDENCE = -1e30
 UNUSUAL_SHARE = 0.02
 """Share of the model's own samples that count as unusual: the encoder does not know them."""
 
-ROWS_PER_SEARCH = 4
+EVALUATIONS_PER_SEARCH = 4096
 SEARCHED_SIZE = 1024
 """Number of bank points that unusual rows are compared with."""
 
@@ -89,12 +89,17 @@ def _log_joint_at_code(model: RoundtripModel, x: Tensor) -> Tensor:
 def best_of_bank(model: RoundtripModel, x: Tensor, bank: Bank) -> Tensor:
     """Return the z of the bank with the largest p(x, z) for each row, `(rows, latent_dim)`."""
     z = bank.z[:SEARCHED_SIZE]
-    outputs = bank.outputs[:SEARCHED_SIZE].to(dtype_of(model.generator))
-    log_prior = model.prior.log_prob(z)
+    log_joint = log_likelihoods_at_bank(model, x, bank, SEARCHED_SIZE) + model.prior.log_prob(z)
+    return z[log_joint.nan_to_num(nan=NO_EVIDENCE).argmax(dim=1)]
+
+
+def log_likelihoods_at_bank(model: RoundtripModel, x: Tensor, bank: Bank, points: int) -> Tensor:
+    """Return log p(x | z) of each row at the first points of the bank, `(rows, points)`."""
+    outputs = bank.outputs[:points].to(dtype_of(model.generator))
     terms = model.noise.row_terms(x)
-    best = []
-    for start in range(0, len(x), ROWS_PER_SEARCH):
-        block = tuple(term[start : start + ROWS_PER_SEARCH, None] for term in terms)
-        log_joint = model.noise.log_prob_of_terms(outputs, block).sum(-1) + log_prior
-        best.append(log_joint.nan_to_num(nan=NO_EVIDENCE).argmax(dim=1))
-    return z[torch.cat(best)]
+    rows_at_once = max(1, EVALUATIONS_PER_SEARCH // points)
+    parts = []
+    for start in range(0, len(x), rows_at_once):
+        block = tuple(term[start : start + rows_at_once, None] for term in terms)
+        parts.append(model.noise.log_prob_of_terms(outputs, block).sum(-1))
+    return torch.cat(parts)

@@ -69,6 +69,13 @@ class ObservationModel(nn.Module, ABC):
     def calibrate(self, setting: tuple[float, ...]) -> None:
         """Make the density wider after training, by one of `calibrations`."""
 
+    def outside_outputs(self) -> Tensor | None:
+        """Return outputs that describe rows far from all data, `(n_outputs,)`; optional.
+
+        Every x must be possible under them, however far it is. None if no outputs are like that.
+        """
+        return None
+
     def start(self, data: Tensor, width: float) -> None:
         """Set the initial state from training rows, `(rows, features)`, and a width of noise."""
 
@@ -229,6 +236,9 @@ class OneFactor(ObservationModel):
 
 class Noise(Component, ABC):
     """Base class of the settings of an observation model, `Roundtrip(noise=...)`."""
+
+    outside_share: float = 0.0
+    """Share of rows that lie outside of the data, whatever z; see `outside_outputs`."""
 
     @property
     def variants(self) -> "tuple[Noise, ...]":

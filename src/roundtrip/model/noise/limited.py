@@ -45,6 +45,10 @@ class Limited(ObservationModel):
         """Return log p(x_j | z), and log p(x_j in its limit | z) of limited features."""
         return self._with_limits(self.noise.log_prob(outputs, x), outputs)
 
+    def outside_outputs(self) -> Tensor | None:
+        """Return the outputs of rows far from all data, if the noise has such."""
+        return self.noise.outside_outputs()
+
     def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the terms of the observed cells."""
         return self.noise.row_terms(x)

@@ -88,6 +88,14 @@ class MixedNoise(ObservationModel):
             columns = data[:, self.columns.numbers].unbind(dim=1)
             self.numbers.start(torch.stack([_completed(each) for each in columns], dim=1), width)
 
+    def outside_outputs(self) -> Tensor | None:
+        """Return those of the numbers; levels have the frequencies of the table of fit."""
+        like = self.order.new_zeros(self.n_outputs, dtype=torch.float32)
+        if self.numbers is None:
+            return like
+        numbers = self.numbers.outside_outputs()
+        return None if numbers is None else torch.cat([numbers, like[len(numbers) :]])
+
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return log p(x_j | z), 0 for missing cells; differentiable in `outputs`."""
         parts = [model.log_prob(part, values) for model, part, values in self._by_kind(outputs, x)]

@@ -67,6 +67,9 @@ SMALLEST_DENSITY = 1e-17
 """Of x_j given z, also relative to the largest box or tail, below which terms that were cut off may
 count."""
 
+NO_WEIGHT = -100.0
+"""Logit of components without weight."""
+
 SQRT_2PI = math.sqrt(2 * math.pi)
 
 OF_FEATURES = {
@@ -91,6 +94,10 @@ class Mixture(Noise):  # numpydoc ignore=PR02
         Weight of all boxes together before training. With a small one, training first learns how
         columns depend on each other, and only then describes each column by its boxes. "auto" is
         0.1; tables of fewer than 20,000 rows try 1e-5, too, and held-out rows decide.
+    outside_share : float, default=1e-4
+        Share of rows that lie outside of the data: each of their features follows its tail,
+        whatever z. Such rows bound the density from below, so that rows far from all data have a
+        certain density.
 
     Examples
     --------
@@ -101,6 +108,7 @@ class Mixture(Noise):  # numpydoc ignore=PR02
     gaussians: int = 6
     boxes: int = 32
     box_share: float | Literal["auto"] = "auto"
+    outside_share: float = 1e-4
 
     def check(self) -> None:
         """Check every setting."""
@@ -108,6 +116,8 @@ class Mixture(Noise):  # numpydoc ignore=PR02
         check_integer("boxes", self.boxes, minimum=0)
         if not is_auto(self.box_share):
             check_number("box_share", self.box_share, above=0, below=1)
+        if self.outside_share != 0:
+            check_number("outside_share", self.outside_share, above=0, below=1)
 
     @property
     def variants(self) -> tuple[Noise, ...]:
@@ -218,6 +228,12 @@ class MixtureNoise(ObservationModel):
         self.tail_centre.copy_(centre[:, None])
         spread = (data - centre).abs().mean(dim=0)
         self.tail_scale.copy_(torch.maximum(spread[:, None].float(), self.floor))
+
+    def outside_outputs(self) -> Tensor:
+        """Return outputs that give all weight to the tails."""
+        outputs = self.tail_centre.new_zeros(self.n_outputs)
+        parts(outputs, self.features, self.moving)[1][..., :-1] = NO_WEIGHT
+        return outputs
 
     @torch.no_grad()
     def calibrate(self, setting: tuple[float, ...]) -> None:

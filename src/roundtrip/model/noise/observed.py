@@ -32,6 +32,10 @@ class Observed(ObservationModel):
         """Return log p(x_j | z), zero for missing cells, `(..., features)`."""
         return self.noise.log_prob(outputs, _filled(x)).masked_fill(x.isnan(), 0.0)
 
+    def outside_outputs(self) -> Tensor | None:
+        """Return the outputs of rows far from all data, if the noise has such."""
+        return self.noise.outside_outputs()
+
     def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return which cells are missing, and the terms of the others."""
         return (x.isnan(), *self.noise.row_terms(_filled(x)))

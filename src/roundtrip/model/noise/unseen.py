@@ -37,6 +37,10 @@ class Unseen(ObservationModel):
         """Return log p(x_j | z), zero for unseen features, `(..., features)`."""
         return torch.where(self.unseen, 0.0, self.noise.log_prob(outputs, x))
 
+    def outside_outputs(self) -> Tensor | None:
+        """Return the outputs of rows far from all data, if the noise has such."""
+        return self.noise.outside_outputs()
+
     def row_terms(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the terms of all features."""
         return self.noise.row_terms(x)
