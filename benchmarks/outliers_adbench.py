@@ -135,10 +135,11 @@ def tables(records, sets):
                     rows.append([name, *(f"{np.mean(c):.3f}" if c else "" for c in cells)])
             if not rows:
                 continue
-            of_sets = [
-                [np.mean(values[name, m]) for name in sets if (name, m) in values] for m in methods
-            ]
-            rows.append(["mean", *(f"{np.mean(each):.3f}" for each in of_sets)])
+            rows.append(["mean"])
+            for method in methods:
+                known = [values[name, method] for name in sets if (name, method) in values]
+                whole = len(known) == len(sets)  # means over other sets would mislead
+                rows[-1].append(f"{np.mean([np.mean(c) for c in known]):.3f}" if whole else "")
             kind = "trained on clean rows only" if clean else "outliers in the training rows"
             text.append(f"## {title}, {kind}\n\n{markdown_table(['set', *methods], rows)}")
     return "\n\n".join(text)

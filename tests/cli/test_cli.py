@@ -474,10 +474,7 @@ def test_module_is_the_command_line_and_names_its_parts():
     assert {"Roundtrip", "load", "RoundtripModel"} <= set(dir(roundtrip))
 
 
-def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "roundtrip.outliers.detector.default_density", lambda features: brief(features)
-    )
+def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path):
     fit = succeed("fit", "d.csv", "--outliers", "-o", tmp_path / "odd.rt", "--seed", 0, "-q")
     assert fit.stdout == ""
     frame = read_table("few.csv")
@@ -513,6 +510,18 @@ def test_detect_shows_the_oddest_rows_and_writes_all(here, tmp_path, monkeypatch
     told = succeed("detect", tmp_path / "odd.rt", tmp_path / "new.csv", "--rate", 0.001)
     assert "0 row(s) marked" in told.stdout
     assert "too large for single rows" in told.stderr
+
+
+def test_detect_explains_in_sentences_and_marks_a_share(here, tmp_path):
+    succeed("fit", "d.csv", "--outliers", "-o", tmp_path / "odd.rt", "--seed", 0, "-q")
+    frame = read_table("few.csv")
+    frame.loc[2, "b"] = 99.0
+    write_table(frame, tmp_path / "new.csv")
+    arguments = ("detect", tmp_path / "odd.rt", tmp_path / "new.csv", "-q")
+    shown = succeed(*arguments, "--top", 1, "--explain", 1, "--contamination", 0.5).stdout
+    assert "row 2: outside: b 99 where " in shown
+    assert f"{round(0.5 * len(frame))} row(s) marked as outliers, a share of 0.5" in shown
+    assert run(*arguments, "--contamination", 2).exit_code == 2
 
 
 def test_detect_takes_a_density_and_outliers_have_settings_of_their_own(here, monkeypatch):

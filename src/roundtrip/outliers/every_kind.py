@@ -24,13 +24,13 @@ PARTS = ("wide", "neighbours", "density", "cells", "local cells")
 """Columns of `EveryKind.lengths`."""
 
 WEIGHTS = np.array([0.15, 1.0, 0.7, 0.0, 0.5])
-FAR = np.array([3.0, 5.0, np.inf, 8.0, np.inf])
-FAR_WEIGHTS = np.array([3.0, 3.0, 0.0, 2.0, 0.0])
-MOST_FAR = np.array([np.inf, np.inf, np.inf, 20.0, np.inf])
+FAR = np.array([3.0, 7.5, np.inf, 20.0, np.inf])
+FAR_WEIGHTS = np.array([3.0, 3.0, 0.0, 3.0, 0.0])
+MOST_FAR = np.array([np.inf, 3.0, np.inf, 10.0, np.inf])
 """Weights of the lengths, and of what they exceed `FAR` by, up to `MOST_FAR`: whether a row lies at
 the centre or at the rim of the data says little, but one farther outside than nineteen of twenty
-is odd, and so is one with a cell that the others all but exclude. One choice for all tables
-(docs/outliers.md)."""
+is odd, and so is one without neighbours, or with a cell that the others all but exclude. One choice
+for all tables (docs/outliers.md)."""
 
 BEND, CELL_BEND = 10.0, 5.0
 """Robust units beyond which values grow logarithmically for the density, and for cells given the
