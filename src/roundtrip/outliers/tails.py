@@ -31,7 +31,7 @@ class Tails:
     --------
     >>> usual = np.random.default_rng(0).exponential(size=(5000, 1))
     >>> Tails.fit(usual).lengths(np.array([[0.0], [1.0], [9.0]])).round().ravel().tolist()
-    [0.0, 1.0, 10.0]
+    [0.0, 1.0, 9.0]
     """
 
     knots: np.ndarray
