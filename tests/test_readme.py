@@ -47,6 +47,7 @@ def short_fits(monkeypatch, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")
 @pytest.mark.usefixtures("short_fits")
+@pytest.mark.filterwarnings("ignore:.* reference rows are too few:UserWarning")
 def test_code_runs():
     names = run_blocks(ROOT / "README.md", **FEW_ROWS)
     X = names["X"] = names["X"][:60]
@@ -81,6 +82,7 @@ def test_code_runs():
 
 @pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")
 @pytest.mark.usefixtures("short_fits")
+@pytest.mark.filterwarnings("ignore:.* reference rows are too few:UserWarning")
 def test_guide_runs():
     run_blocks(ROOT / "docs" / "usage.md", **FEW_ROWS)
 
