@@ -40,6 +40,9 @@ NET_ROWS_PER_CHUNK = 512
 NUMBERS_PER_CHUNK = 2**25
 """Limits the number of rows that are sampled together, and so the memory."""
 
+WEIGHT_COPIES = 16
+"""Arrays of the size of all weights that an estimate takes at a time."""
+
 
 def adaptive(
     prepared: PreparedModel,
@@ -222,13 +225,25 @@ def _sample(
     request: SamplingRequest, x: Tensor, unusual: bool, progress: Progress, task: TaskID
 ) -> dict[str, Tensor]:
     """Estimate rows by adaptive importance sampling, chunk by chunk."""
-    numbers = MAX_FITTED_DRAWS * request.model.latent_dim
-    chunk_rows = max(16, min(512, NUMBERS_PER_CHUNK // numbers))
     parts = []
-    for chunk in x.split(chunk_rows):
+    for chunk in x.split(rows_per_chunk(request.model.latent_dim, request.max_evaluations)):
         parts.append(sample_rows(request, chunk, unusual=unusual)[0])
         progress.advance(task, len(chunk))
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def rows_per_chunk(latent_dim: int, max_evaluations: int) -> int:
+    """Return how many rows are sampled together.
+
+    Draws are kept for refits, the weights of all draws for the estimate.
+
+    Examples
+    --------
+    >>> rows_per_chunk(2, 20_000), rows_per_chunk(20, 20_000), rows_per_chunk(2, 1_000_000)
+    (104, 104, 4)
+    """
+    numbers = max(MAX_FITTED_DRAWS * latent_dim, WEIGHT_COPIES * max_evaluations)
+    return max(4, min(512, NUMBERS_PER_CHUNK // numbers))
 
 
 def settled_proposal(
