@@ -16,13 +16,14 @@ from roundtrip.density.adaptive import DEFAULT_EVALUATIONS
 from roundtrip.estimator import Roundtrip
 from roundtrip.io.atomic import atomic_write
 from roundtrip.io.model_file import plain
+from roundtrip.model.noise import Mixture
 from roundtrip.options import COMPONENT_PARAMETERS, fit_options
 from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import environment
 
-READING = {"columns": None, "missing": "ignore"}
-"""Settings of how a table is read, and their defaults."""
+NOT_OF_FIT = {"columns": None, "missing": "ignore", "part_encoder": "auto"}
+"""Settings that densities of complete rows of numbers do not depend on, and their defaults."""
 
 QUICK_EVALUATIONS = 600
 """Evaluations of G per row in quick runs, which need no precise densities."""
@@ -47,11 +48,16 @@ def settings_of(est: Any, *, pixels: int = 0) -> dict[str, Any]:
         options = vars(fit_options(settings, pixels=pixels))
         settings |= {name: options[name] for name in ("latent_dim", "max_epochs")}
         settings |= {name: options[name] for name in COMPONENT_PARAMETERS}
-    # How a table is read is no setting of its fit unless the user says so.
-    unsaid = {name for name, value in READING.items() if settings.get(name, value) == value}
-    return {
+    unsaid = {name for name, value in NOT_OF_FIT.items() if settings.get(name, value) == value}
+    known = {
         name: plain(value) for name, value in settings.items() if name not in {"verbose", *unsaid}
     }
+    # Training does not see the share of rows outside of the data.
+    if isinstance(noise := settings.get("noise"), Mixture):
+        known["noise"]["settings"].pop("outside_share")
+        if noise.outside_share != Mixture.outside_share:
+            known["outside_share"] = noise.outside_share
+    return known
 
 
 def settings_name(est: Any, *, pixels: int = 0) -> str:
