@@ -22,8 +22,8 @@ from roundtrip.reproduce.methods import DEFAULT, PAPER
 from roundtrip.reproduce.request import Request
 from roundtrip.reproduce.runs import environment
 
-NOT_OF_FIT = {"columns": None, "missing": "ignore", "part_encoder": "auto"}
-"""Settings that densities of complete rows of numbers do not depend on, and their defaults."""
+NOT_OF_FIT = {"columns": None, "missing": "ignore", "part_encoder": "auto", "clean": False}
+"""Settings that fits to complete rows of numbers do not depend on, and their defaults."""
 
 QUICK_EVALUATIONS = 600
 """Evaluations of G per row in quick runs, which need no precise densities."""
