@@ -113,7 +113,7 @@ class Component:
     >>> Mixture(boxes=8)
     Mixture(boxes=8)
     >>> Mixture(boxes=8).with_params(gaussians=4).get_params()
-    {'gaussians': 4, 'boxes': 8, 'box_share': 'auto'}
+    {'gaussians': 4, 'boxes': 8, 'box_share': 'auto', 'outside_share': 0.0001}
     """
 
     @classmethod

@@ -27,7 +27,7 @@ from roundtrip.io.progress import scoring_bar
 from roundtrip.parameters import named_seed
 
 DEFAULT_EVALUATIONS = 20_000
-SAME = 3.0
+SAME = 4.0
 """Largest difference, in standard errors, between two estimates of a row that agree."""
 
 ROUNDING = 1e-4

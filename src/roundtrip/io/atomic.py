@@ -65,7 +65,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.replace(target)
     except OSError as error:
         # Writers name the temporary file, or none: NumPy even leaves the number of the error out.
-        if error.errno is None or error.errno in NO_SPACE:
+        # Errors of a network, which are OSErrors, too, are of classes of their own.
+        unnumbered = type(error) is OSError and error.errno is None
+        if unnumbered or error.errno in NO_SPACE:
             problem = str(error) if error.errno is None else os.strerror(error.errno)
             raise OSError(error.errno or errno.EIO, f"can't write: {problem}", str(path)) from error
         raise
