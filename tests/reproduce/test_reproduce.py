@@ -24,7 +24,7 @@ from roundtrip.outliers.scorer import Scorer
 from roundtrip.reproduce import EXPERIMENTS, Request, reproduce
 from roundtrip.reproduce.fig2 import divergence, fitted_simulation, run_key
 from roundtrip.reproduce.fig_s1 import Z_1
-from roundtrip.reproduce.methods import DEFAULT, PAPER
+from roundtrip.reproduce.methods import PAPER
 from roundtrip.reproduce.outlier_methods import OUTLIER_METHODS, make_outlier_method
 from roundtrip.reproduce.published_estimator import biased_log_density
 from roundtrip.reproduce.recogniser import Recogniser
