@@ -106,7 +106,7 @@ def adaptive(
         }
         known = ~unusual & ~of_parts
         looks = model.outside_share and model.has_posterior and unusual.any()
-        if looks and max_evaluations >= smallest + OUTSIDE_EVALUATIONS:
+        if looks and max_evaluations >= smallest_unusual + OUTSIDE_EVALUATIONS:
             _find_outside(columns, request, x, unusual)
             unusual = unusual & ~columns["converged"]
             progress.advance(task, int(columns["converged"].sum()))

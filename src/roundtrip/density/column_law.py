@@ -12,6 +12,7 @@ from torch import Tensor
 
 from roundtrip.density.blocks import EVALUATIONS_PER_CALL, map_blocks
 from roundtrip.density.conditional_draws import resampled
+from roundtrip.density.outside import error_of_average
 from roundtrip.density.part_posterior import WeightedCodes
 from roundtrip.model.core import RoundtripModel
 from roundtrip.model.noise.limited import log_levels
@@ -89,8 +90,8 @@ class ColumnLaw:
         parts = []
         for rows, outputs in self._blocks(x.shape[1]):
             log_p = self._one.log_prob(outputs[:, :, None], x[rows, None, :, None].double())
-            weights, drawn = self.codes.weights[rows], self.codes.drawn[rows]
-            parts.append(_log_average(log_p[..., 0], weights, drawn))
+            weights = self.codes.weights[rows]
+            parts.append(_log_average(log_p[..., 0], weights, self.codes.drawn))
         return _joined(parts)
 
     def probabilities(self) -> tuple[Tensor, Tensor]:
@@ -139,9 +140,7 @@ class ColumnLaw:
             values = function(outputs, x[rows])
             weights = self.codes.weights[rows, :, None]
             mean = (weights * values).sum(1)
-            # The share of rows outside of the data is known without draws.
-            drawn = self.codes.drawn[rows, :, None] * weights
-            error = (drawn * (values - mean[:, None])).square().sum(1).sqrt()
+            error = error_of_average(weights[..., 0], values, drawn=self.codes.drawn)
             parts.append((mean, error))
         return _joined(parts)
 
@@ -181,14 +180,11 @@ def _quantiles(cdf: Callable[[Tensor], Tensor], levels: Tensor, ends: Tensor) ->
     return bisected(lambda x: cdf(x) >= levels, low, high, BISECTIONS)
 
 
-def _log_average(log_values: Tensor, weights: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log of the average of exp(log_values), `(rows, draws, points)`, and its error.
-
-    Only the weights of codes that are `drawn`, `(rows, draws)`, are uncertain.
-    """
+def _log_average(log_values: Tensor, weights: Tensor, drawn: int) -> tuple[Tensor, Tensor]:
+    """Return the log of the average of exp(log_values), `(rows, codes, points)`, and its error."""
     log_mean = torch.logsumexp(log_values + weights.log()[..., None], dim=1)
-    relative = (log_values - log_mean[:, None]).exp() - 1
-    return log_mean, ((drawn * weights)[..., None] * relative).square().sum(1).sqrt()
+    relative = (log_values - log_mean[:, None]).exp()
+    return log_mean, error_of_average(weights, relative, drawn=drawn)
 
 
 def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

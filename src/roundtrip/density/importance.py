@@ -43,9 +43,9 @@ def importance(
     ):
         parts.append(torch.stack([*weighted_estimate(log_weight), pareto_k(log_weight)]))
     log_integral, error, *diagnostics = torch.cat(parts, dim=1)
-    log_density, std_error, _ = with_outside(model, log_integral, error, log_outside)
-    log_density, std_error, ess, k = (
-        each.cpu().numpy() for each in (log_density, std_error, *diagnostics)
+    log_density, std_error, negligible = with_outside(model, log_integral, error, log_outside)
+    log_density, std_error, ess, k, negligible = (
+        each.cpu().numpy() for each in (log_density, std_error, *diagnostics, negligible)
     )
     return DensityEstimate(
         log_density=log_density,
@@ -53,7 +53,7 @@ def importance(
         ess=ess,
         n_evaluations=np.full(len(x), n_samples),
         pareto_k=k,
-        converged=k <= reliable_k(n_samples),
+        converged=(k <= reliable_k(n_samples)) | negligible,
         method="importance",
     )
 

@@ -56,7 +56,9 @@ def with_outside(
     """
     if not model.outside_share:
         return log_integral, std_error, torch.zeros_like(log_integral, dtype=torch.bool)
-    inside = log_integral + math.log1p(-model.outside_share)
+    # Networks overflow where x is so far that only the outside term counts.
+    inside = log_integral.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+    inside = inside + math.log1p(-model.outside_share)
     log_density = torch.logaddexp(inside, log_outside)
     negligible = inside < log_outside - NEGLIGIBLE
     share = (inside - log_density).exp()
@@ -89,10 +91,44 @@ def with_outside_code(
     log_shares = log_weights - math.log(log_weights.shape[1])
     if not model.outside_share:
         return z, log_shares
+    log_shares = log_shares.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
     log_shares = log_shares + math.log1p(-model.outside_share)
     outside = torch.full_like(z[:, :1], math.nan)
     shares = [log_shares, model.log_outside(x)[:, None]]
     return torch.cat([z, outside], dim=1), torch.cat(shares, dim=1)
+
+
+def error_of_average(weights: Tensor, values: Tensor, *, drawn: int) -> Tensor:
+    """Return the standard error of an average over codes of which only the first are drawn.
+
+    The share of rows outside of the data is known without draws.
+
+    Parameters
+    ----------
+    weights : Tensor
+        `(rows, codes)`, which sum to 1.
+    values : Tensor
+        `(rows, codes)` or `(rows, codes, points)`.
+    drawn : int
+        Number of codes that are draws.
+
+    Returns
+    -------
+    Tensor
+        `(rows,)` or `(rows, points)`.
+
+    Examples
+    --------
+    >>> half = torch.tensor([[0.25, 0.25, 0.5]])
+    >>> error_of_average(half, torch.tensor([[1.0, 1.0, 0.0]]), drawn=2)
+    tensor([0.])
+    """
+    if values.ndim > weights.ndim:
+        weights = weights[..., None]
+    terms = weights * (values - (weights * values).sum(1, keepdim=True))
+    terms = terms[:, :drawn]
+    around = terms.square().sum(1) - terms.sum(1).square() / drawn
+    return around.clamp_min(0.0).sqrt()
 
 
 @torch.no_grad()

@@ -84,9 +84,9 @@ class WeightedCodes:
         return cls(codes, torch.softmax(log_shares, dim=1), log_density, ess, k, fine)
 
     @property
-    def drawn(self) -> Tensor:
-        """Whether a code is a draw, not the one of rows outside of the data, `(rows, draws)`."""
-        return ~self.z.isnan().any(dim=-1)
+    def drawn(self) -> int:
+        """Number of codes that are draws; that of rows outside of the data is none."""
+        return self.z.shape[1] - bool(self.z[:, -1].isnan().any())
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from roundtrip.density.diagnostics import pareto_k, reliable
-from roundtrip.density.outside import with_outside_code
+from roundtrip.density.outside import NEGLIGIBLE, error_of_average, with_outside_code
 from roundtrip.density.part_posterior import ROWS_AT_ONCE, PartPosterior, check_possible
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.randomness import row_generators
@@ -185,10 +185,10 @@ class _Pair:
             log_event = torch.cat([log_event, of_outside[:, None]], dim=1)
         weights, values = torch.softmax(log_shares, dim=1), log_event.exp()
         probability = (weights * values).sum(1)
-        drawn = weights[:, : z.shape[1]]  # the share of rows outside of the data is certain
-        apart = values[:, : z.shape[1]] - probability[:, None]
-        error = (drawn * apart).square().sum(1).sqrt()
+        error = error_of_average(weights, values, drawn=z.shape[1])
         fine = reliable(below, ess, k, count) & reliable(above, ess_event, k_event, count)
+        # Diagnostics of draws say nothing if rows outside of the data are all there is.
+        fine |= log_shares[:, : z.shape[1]].logsumexp(dim=1) < log_shares[:, -1] - NEGLIGIBLE
         return {
             "probability": probability,
             "std_error": error,

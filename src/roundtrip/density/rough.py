@@ -62,7 +62,7 @@ def rough_log_density(model: RoundtripModel, x: Tensor, *, draws: int, seed: int
         return with_outside(model, log_integral, nothing, model.log_outside(block))[0]
 
     values = map_blocks(of_block, x, max(1, EVALUATIONS_PER_CALL // draws)).cpu().numpy()
-    # Rows so large that the encoder overflows lie where it knows nothing.
+    # Without rows outside of the data: so far away that the encoder overflows, it knows nothing.
     return np.nan_to_num(values, nan=-math.inf, posinf=math.inf, neginf=-math.inf)
 
 

@@ -100,6 +100,13 @@ class RoundtripModel(nn.Module):
             sigma = check_number("sigma", sigma, above=SMALLEST_SIGMA, below=LARGEST_SIGMA)
             # One sigma serves any number of features.
             noise = ConstantGaussian(1, sigma=sigma)
+        if not 0 <= outside_share < 1:
+            raise ValueError(f"outside_share must be at least 0 and below 1, got {outside_share!r}")
+        if outside_share and noise.outside_outputs() is None:
+            raise ValueError(
+                f"outside_share is {outside_share}, but {type(noise).__name__} has no "
+                "outside_outputs(), which describe rows outside of the data (docs/extending.md)"
+            )
         self.noise = noise
         self.has_posterior = has_posterior
         self.outside_share = outside_share
@@ -123,7 +130,9 @@ class RoundtripModel(nn.Module):
 
     def with_sigma(self, sigma: float) -> Self:
         """Return a model with the same networks and the paper's noise of width `sigma`."""
-        return self._with("noise", ConstantGaussian(1, sigma=sigma).to(self.device))
+        other = self._with("noise", ConstantGaussian(1, sigma=sigma).to(self.device))
+        other.outside_share = 0.0
+        return other
 
     def without(self, unseen: Tensor) -> Self:
         """Return the model of the features that are not `unseen`, a `(features,)` mask.
