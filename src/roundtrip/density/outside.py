@@ -23,6 +23,9 @@ NEGLIGIBLE = 15.0
 of p(x) that the estimate missed would have to be e¹² times what it found to change log p(x) by
 0.05."""
 
+CERTAIN = 1e-4
+"""Standard error, in nats, of rows to which the integral adds nothing: what rounding leaves."""
+
 FAR = 25.0
 """The same for a rough estimate of the integral, which may be too low by many nats."""
 
@@ -62,8 +65,7 @@ def with_outside(
     log_density = torch.logaddexp(inside, log_outside)
     negligible = inside < log_outside - NEGLIGIBLE
     share = (inside - log_density).exp()
-    # An integral of no importance may have weights that give no standard error.
-    return log_density, torch.where(negligible, share, share * std_error), negligible
+    return log_density, torch.where(negligible, CERTAIN, share * std_error), negligible
 
 
 def with_outside_code(
@@ -167,7 +169,7 @@ def outside_rows(
     # A comparison with NaN is False, so that such rows are sampled.
     log_integral = torch.maximum(by_bank, by_net)
     log_density, std_error, _ = with_outside(
-        model, log_integral, torch.ones_like(log_integral), log_outside
+        model, log_integral, torch.zeros_like(log_integral), log_outside
     )
     far = log_integral < log_outside - FAR
     return far, {
