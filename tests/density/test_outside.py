@@ -16,7 +16,8 @@ from roundtrip.density.mean import _estimates
 from roundtrip.density.outside import CERTAIN, OUTSIDE_EVALUATIONS, with_outside
 from roundtrip.density.prepared import PreparedModel
 from roundtrip.density.rough import rough_log_density
-from roundtrip.density.starts import unusual_rows
+from roundtrip.density.sampling import FIRST_ROUND
+from roundtrip.density.starts import most_start_evaluations, unusual_rows
 from roundtrip.density.surprise import surprise_parts
 
 SHARE = 0.3
@@ -139,6 +140,23 @@ def test_given_a_cell_far_outside_the_other_follows_its_tail(est):
     np.testing.assert_allclose(given.log_density, law.logpdf(0.3), atol=0.05)
     event = est.probability({"b": (None, law.ppf(0.02))}, given={"a": 500.0})
     assert float(event) == pytest.approx(0.02, rel=0.1)
+    assert event.converged.all()
+
+
+@pytest.mark.filterwarnings("ignore::roundtrip.DensityWarning")
+def test_budgets_without_room_for_a_look_still_climb(est):
+    """A row that the encoder does not know costs the look only where a climb is affordable, too."""
+    far = np.array([[3.0, -6.0]])
+    smallest = most_start_evaluations(est.model_, unusual=True) + FIRST_ROUND
+    for spare in (0, OUTSIDE_EVALUATIONS - 1, OUTSIDE_EVALUATIONS):
+        result = estimate(est.model_, far, max_evaluations=smallest + spare, tol=1.0)
+        assert smallest <= result.n_evaluations[0] <= smallest + spare
+
+
+def test_a_far_row_given_the_rest_is_imputed(est):
+    row = pd.DataFrame({"a": [500.0], "b": [np.nan]})
+    noise = est.model_.noise
+    law = student_t(2, float(noise.tail_centre[1, 0]), float(noise.tail_scale[1, 0]))
     assert est.impute(row)["b"][0] == pytest.approx(law.median(), abs=0.3)
 
 
